@@ -59,7 +59,7 @@ var may = map[string][]string{
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/redisserver", "internal/state", "internal/config", "internal/tools/mcptool", "manifests"},
 	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/tools/mcpreview", "internal/tools/mcptool", "internal/config", "internal/demo/chat", "manifests"},
 	"internal/demo/chat":                      {},
-	"internal/bench":                          {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/config", "internal/intake", "internal/redisserver", "internal/slacksim", "internal/state", "internal/tools"},
+	"internal/bench":                          {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/agentrun/openaimodel/openaisim", "internal/config", "internal/intake", "internal/redisserver", "internal/slacksim", "internal/state", "internal/tools", "internal/tools/mcptool"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"internal/tools/mcptool":                  {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/tools"},

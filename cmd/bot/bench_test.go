@@ -62,11 +62,38 @@ func TestTheBenchMeasuresBotsWithoutWork(t *testing.T) {
 }
 
 // Each call of the hook is permitted by the policy: an answer that denied it would
-// count as failed.
+// count as failed. The floors get the same calls.
 func TestTheBenchMeasuresPermittedCallsAtTheHook(t *testing.T) {
 	table := measured(t, "--only", "hook")[0]
 	require.Zero(t, value(t, table, "hook, 64 at a time", "failed"))
 	require.Positive(t, value(t, table, "hook, one at a time", "round trips"))
+	for _, floor := range []string{"answers 200", "reads JSON", "and runs one script"} {
+		require.Zero(t, value(t, table, floor, "failed"), floor)
+	}
+	require.GreaterOrEqual(t, value(t, table, "and runs one script", "commands"), 4.0, "the script and its three")
+}
+
+// Each call comes back with what the MCP server said, whoever passes it on.
+func TestTheBenchMeasuresPermittedCallsThroughTheGateway(t *testing.T) {
+	table := measured(t, "--only", "gateway")[0]
+	for _, r := range table.Rows {
+		require.Zero(t, value(t, table, r.Name, "failed"), r.Name)
+	}
+	require.Positive(t, value(t, table, "gateway", "round trips"))
+	require.Positive(t, value(t, table, "gateway, pure", "round trips"))
+	require.Zero(t, value(t, table, "the MCP server itself", "CPU ms"), "it is subtracted")
+}
+
+// A step is one call of the tool. What it costs Redis is compared with a loop that
+// keeps nothing.
+func TestTheBenchMeasuresAStepOfTheLoop(t *testing.T) {
+	table := measured(t, "--only", "loop")[0]
+	for _, at := range []string{"1 at once", "16 at once"} {
+		for _, name := range []string{"loop", "loop, pure", "no store"} {
+			require.Positive(t, value(t, table, name+", "+at, "a step, ms"), name)
+		}
+		require.Greater(t, value(t, table, "loop, "+at, "AOF bytes"), value(t, table, "no store, "+at, "AOF bytes"), "the messages of a step are stored")
+	}
 }
 
 // Every click leads to the call that it approves, and that is measured.

@@ -55,6 +55,8 @@ var scenarios = []scenario{
 	{name: "click", run: (*bench).clicks, both: true},
 	{name: "idle", run: (*bench).idle},
 	{name: "hook", run: (*bench).hooks},
+	{name: "gateway", run: (*bench).gateway},
+	{name: "loop", run: (*bench).loop},
 	{name: "steady", run: (*bench).steady},
 	{name: "storm", run: (*bench).storm},
 }
@@ -73,10 +75,11 @@ type bench struct {
 	Options
 	*world
 
-	redis *server
-	keeps state.Durability // what Redis is set to now
-	n     int              // of prefixes in use
-	out   report
+	redis   *server
+	keeps   state.Durability // what Redis is set to now
+	n       int              // of prefixes in use
+	started int              // how often runs were started
+	out     report
 }
 
 // Run measures and prints.

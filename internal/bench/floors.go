@@ -3,46 +3,34 @@ package bench
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/slack-go/slack"
 
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
 
 // nothing is the floor that costs what the load and HTTP cost.
 const nothing = "answers 200"
 
-// floors are servers that do only a part of what the bot does with a click, each a
-// little more than the one before, and one that is written as most bots are.
-func (b *bench) floors(ctx context.Context) ([]target, error) {
-	client, err := state.Dial(b.redis.url)
-	if err != nil {
-		return nil, err
-	}
-	b.after(client.Close)
-	f := &floor{client: client, secret: b.slack.SigningSecret(), key: b.fresh()}
-	var all []target
-	for _, x := range []struct {
-		name   string
-		handle func(r *http.Request) error
-	}{
-		{nothing, f.reads},
-		{"reads, checks the HMAC", func(r *http.Request) error { _, err := f.checked(r); return err }},
-		{"and reads form and JSON", func(r *http.Request) error { _, err := f.read(r); return err }},
-		{"and runs one script", f.commits},
-		{"slack-go, one HSET", f.usual},
-	} {
-		addr, err := b.serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// A floor is a server that does only a part of what the bot does with a request.
+type floor struct {
+	name   string
+	handle func(r *http.Request) error
+}
+
+// floors serves floors, which get the same requests as the bot.
+func (b *bench) floors(ctx context.Context, running *ends, sent func(int) ([]request, error), all ...floor) ([]subject, error) {
+	var out []subject
+	for _, x := range all {
+		addr, err := running.serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := x.handle(r); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 			}
@@ -50,31 +38,56 @@ func (b *bench) floors(ctx context.Context) ([]target, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, target{name: x.name, addr: addr})
+		out = append(out, subject{name: x.name, addrs: []string{addr}, conns: connections, sent: sent})
 	}
-	return all, nil
+	return out, nil
 }
 
-type floor struct {
+// clickFloors are each a little more than the one before; the last one is written as
+// most bots are, and then there are the programs of others.
+func (b *bench) clickFloors(ctx context.Context, running *ends, sent func(int) ([]request, error)) ([]subject, error) {
+	p, err := b.parts(running)
+	if err != nil {
+		return nil, err
+	}
+	return b.floors(
+		ctx, running, sent,
+		floor{nothing, reads},
+		floor{"reads, checks the HMAC", func(r *http.Request) error { _, err := p.checked(r); return err }},
+		floor{"and reads form and JSON", func(r *http.Request) error { _, err := p.clicked(r); return err }},
+		floor{"and runs one script", p.decides},
+		floor{"slack-go, one HSET", p.usual},
+	)
+}
+
+// parts are what floors are made of.
+type parts struct {
 	client redis.UniversalClient
 	secret string
 	key    string
 }
 
-func (*floor) reads(r *http.Request) error {
+func (b *bench) parts(running *ends) (*parts, error) {
+	client, err := state.Dial(b.redis.url)
+	if err != nil {
+		return nil, err
+	}
+	running.after(client.Close)
+	return &parts{client: client, secret: b.slack.SigningSecret(), key: b.fresh()}, nil
+}
+
+func reads(r *http.Request) error {
 	_, err := io.Copy(io.Discard, r.Body)
 	return err
 }
 
-func (f *floor) checked(r *http.Request) ([]byte, error) {
+func (p *parts) checked(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	mac := hmac.New(sha256.New, []byte(f.secret))
-	_, _ = io.WriteString(mac, "v0:"+r.Header.Get("X-Slack-Request-Timestamp")+":") // a hash takes every write
-	_, _ = mac.Write(body)                                                          // as above
-	if !hmac.Equal([]byte("v0="+hex.EncodeToString(mac.Sum(nil))), []byte(r.Header.Get("X-Slack-Signature"))) {
+	want := slacksim.Sign(p.secret, r.Header.Get("X-Slack-Request-Timestamp"), body)
+	if !hmac.Equal([]byte(want), []byte(r.Header.Get("X-Slack-Signature"))) {
 		return nil, errors.New("the signature does not match")
 	}
 	return body, nil
@@ -92,21 +105,25 @@ type pressed struct {
 	} `json:"actions"`
 }
 
-func (f *floor) read(r *http.Request) (pressed, error) {
-	body, err := f.checked(r)
-	if err != nil {
-		return pressed{}, err
+func (p *parts) clicked(r *http.Request) (pressed, error) {
+	var click pressed
+	body, err := p.checked(r)
+	if err == nil {
+		err = payload(body, &click)
 	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return pressed{}, err
-	}
-	var p pressed
-	err = json.Unmarshal([]byte(form.Get("payload")), &p)
-	if err == nil && len(p.Actions) == 0 {
+	if err == nil && len(click.Actions) == 0 {
 		err = errors.New("nothing was pressed")
 	}
-	return p, err
+	return click, err
+}
+
+// payload reads what is in the form that Slack sends.
+func payload(body []byte, into any) error {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(form.Get("payload")), into)
 }
 
 // decide is the least that decides: once for each request, and marked as due.
@@ -117,20 +134,24 @@ if redis.call('SET', KEYS[1], '1', 'NX', 'PX', 600000) then
 end
 return 1`)
 
-func (f *floor) commits(r *http.Request) error {
-	p, err := f.read(r)
+// commit runs the script: once under this name, about this document.
+func (p *parts) commit(ctx context.Context, once, id, doc string) error {
+	in := p.key + ":{p}:"
+	return decide.Run(ctx, p.client, []string{in + "once:" + once, in + id, in + "due"}, doc, id).Err()
+}
+
+func (p *parts) decides(r *http.Request) error {
+	click, err := p.clicked(r)
 	if err != nil {
 		return err
 	}
-	value := p.Actions[0].Value
-	decision := fmt.Sprintf(`{"by":%q,"value":%q,"at":%q}`, p.User.ID, value, p.Actions[0].TS)
-	keys := []string{f.key + ":{p}:once:" + value + p.Actions[0].TS, f.key + ":{p}:" + value, f.key + ":{p}:due"}
-	return decide.Run(r.Context(), f.client, keys, decision, value).Err()
+	a := click.Actions[0]
+	return p.commit(r.Context(), a.Value+a.TS, a.Value, fmt.Sprintf(`{"by":%q,"value":%q,"at":%q}`, click.User.ID, a.Value, a.TS))
 }
 
 // usual is a handler as the README of slack-go has it.
-func (f *floor) usual(r *http.Request) error {
-	v, err := slack.NewSecretsVerifier(r.Header, f.secret)
+func (p *parts) usual(r *http.Request) error {
+	v, err := slack.NewSecretsVerifier(r.Header, p.secret)
 	if err != nil {
 		return err
 	}
@@ -138,42 +159,49 @@ func (f *floor) usual(r *http.Request) error {
 	if err := errors.Join(err, v.Ensure()); err != nil {
 		return err
 	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return err
-	}
 	var c slack.InteractionCallback
-	if err := json.Unmarshal([]byte(form.Get("payload")), &c); err != nil {
+	if err := payload(body, &c); err != nil {
 		return err
 	}
 	if len(c.ActionCallback.BlockActions) == 0 {
 		return errors.New("nothing was pressed")
 	}
 	a := c.ActionCallback.BlockActions[0]
-	return f.client.HSet(r.Context(), f.key+":"+a.Value, "by", c.User.ID, "at", a.ActionTs).Err()
+	return p.client.HSet(r.Context(), p.key+":"+a.Value, "by", c.User.ID, "at", a.ActionTs).Err()
 }
 
-// clickTable prints what was measured of clicks.
-func (b *bench) clickTable(d drawn, targets []target, rounds map[string][][]float64) error {
-	t := Table{Name: "click", About: fmt.Sprintf(clickAbout, d.size()), Columns: clickColumns}
-	middle := map[string][]float64{}
-	for name, got := range rounds {
-		middle[name] = median(got)
+// hookFloors are those of the hook.
+func (b *bench) hookFloors(ctx context.Context, running *ends, sent func(int) ([]request, error)) ([]subject, error) {
+	p, err := b.parts(running)
+	if err != nil {
+		return nil, err
 	}
-	for _, x := range slices.Backward(targets) {
-		m := middle[x.name]
-		ratios := []float64{middle[deciding][perSecond] / m[perSecond], middle[withDrawing][perSecond] / m[perSecond]}
-		t.Rows = append(t.Rows, Row{x.name, append(ratios, above(m, middle[nothing])...)})
+	return b.floors(
+		ctx, running, sent,
+		floor{nothing, reads},
+		floor{"reads JSON", func(r *http.Request) error { _, err := proposed(r); return err }},
+		floor{"and runs one script", func(r *http.Request) error {
+			c, err := proposed(r)
+			if err != nil {
+				return err
+			}
+			return p.commit(r.Context(), c.ID, c.ID, string(c.Input))
+		}},
+	)
+}
+
+// A proposal is what a call of a coding agent has to say to a hook.
+type proposal struct {
+	Tool  string          `json:"tool_name"`
+	Input json.RawMessage `json:"tool_input"`
+	ID    string          `json:"tool_use_id"`
+}
+
+func proposed(r *http.Request) (proposal, error) {
+	var c proposal
+	err := json.NewDecoder(r.Body).Decode(&c)
+	if err == nil && c.ID == "" {
+		err = errors.New("the call has no id")
 	}
-	return b.table(t)
+	return c, err
 }
-
-// above returns what was measured with the CPU that is more than that of the load.
-func above(m, load []float64) []float64 {
-	m = slices.Clone(m)
-	m[processCPU] = max(0, m[processCPU]-load[processCPU])
-	return m
-}
-
-// size is how long the body of a click is.
-func (d drawn) size() int { return len("payload=") + len(url.QueryEscape(d.payload)) }

@@ -6,60 +6,47 @@ import (
 	"fmt"
 )
 
+const hookAbout = `The decision on a call that the policy permits, at POST /v1/hooks/claude-code. Each asks about a new call;
+64 agents ask. CPU is less that of "answers 200". The first column is requests per second, in proportion to the row's.`
+
 // hooks measures the decision on a call that the policy permits, at the door for
 // coding agents.
 func (b *bench) hooks(ctx context.Context) (err error) {
 	n := max(64, int(b.Length.Seconds()*3000))
 	b.said("hook: %d calls, %d rounds", n, b.Rounds)
+	var running ends
+	defer func() { err = errors.Join(err, running.close()) }()
 	r, err := b.replica(ctx, b.configuration(b.fresh()))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.end()) }()
-	floors, err := b.floors(ctx)
-	if err != nil {
-		return err
-	}
-	t := Table{
-		Name:    "hook",
-		About:   "The decision on a call that the policy permits, at POST /v1/hooks/claude-code. Each asks about a new call;\n64 agents ask.",
-		Columns: append([]string{"hook / it"}, measured...),
-	}
-	const one, many, floor = "hook, one at a time", "hook, 64 at a time", nothing + ", 64 at a time"
-	rounds := map[string][][]float64{}
+	running.after(r.end)
 	asked := 0
-	for range b.Rounds {
-		for _, x := range []struct {
-			name, addr, want string
-			conns, n         int
-		}{
-			{floor, floors[0].addr, "", connections, n},
-			{one, r.addr, "", 1, n / 4},
-			{many, r.addr, "", connections, n},
-		} {
-			if x.name != floor {
-				x.addr, x.want = b.agents, `"permissionDecision":"allow"`
-			}
-			sent := make([]request, x.n)
+	questions := func(n int) func(int) ([]request, error) {
+		return func(int) ([]request, error) {
+			sent := make([]request, n)
 			for i := range sent {
 				asked++
 				sent[i] = b.question(asked)
 			}
-			l := b.load(x.addr, x.conns)
-			l.want = x.want
-			got, err := b.measure(ctx, l, sent)
-			if err != nil {
-				return fmt.Errorf("%s: %w", x.name, err)
-			}
-			rounds[x.name] = append(rounds[x.name], got)
+			return sent, nil
 		}
 	}
-	ours, base := median(rounds[many]), median(rounds[floor])
-	for _, name := range []string{many, one, floor} {
-		m := median(rounds[name])
-		t.Rows = append(t.Rows, Row{name, append([]float64{ours[perSecond] / m[perSecond]}, above(m, base)...)})
+	all, err := b.hookFloors(ctx, &running, questions(n))
+	if err != nil {
+		return err
 	}
-	return b.table(t)
+	const one, many = "hook, one at a time", "hook, 64 at a time"
+	hook := subject{addrs: []string{b.agents}, want: `"permissionDecision":"allow"`}
+	for _, x := range []struct {
+		name     string
+		conns, n int
+	}{{one, 1, n / 4}, {many, connections, n}} {
+		s := hook
+		s.name, s.conns, s.sent = x.name, x.conns, questions(x.n)
+		all = append(all, s)
+	}
+	return b.compared(ctx, Table{Name: "hook", About: hookAbout}, nothing, []versus{{"hook / it", many}}, all)
 }
 
 // question is what Claude Code asks before it runs a program.

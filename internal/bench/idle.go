@@ -25,17 +25,8 @@ func (b *bench) idle(ctx context.Context) error {
 func (b *bench) idling(ctx context.Context, n int) (_ Row, err error) {
 	var running ends
 	defer func() { err = errors.Join(err, running.close()) }()
-	prefix := b.fresh()
-	for range n {
-		c := b.configuration(prefix)
-		if c.HTTP.Listen, err = free(ctx); err != nil {
-			return Row{}, err
-		}
-		r, err := b.replica(ctx, c)
-		if err != nil {
-			return Row{}, err
-		}
-		running.after(r.end)
+	if _, err := b.group(ctx, &running, b.configuration(b.fresh()), n); err != nil {
+		return Row{}, err
 	}
 	seconds := max(4, 8*b.Length.Seconds()) // several sweeps of each
 	if err := sleep(ctx, b.Length); err != nil {
@@ -53,7 +44,7 @@ func (b *bench) idling(ctx context.Context, n int) (_ Row, err error) {
 		return Row{}, err
 	}
 	spent := after.minus(before)
-	return Row{replicas(n), []float64{
+	return Row{replicaWords(n), []float64{
 		spent.commands / seconds, spent.trips / seconds, spent.commands / seconds / float64(n),
 		100 * spent.server.Seconds() / seconds, 100 * spent.process.Seconds() / seconds,
 	}}, nil

@@ -52,11 +52,11 @@ func (t times) at(part float64) time.Duration {
 	return t.each[min(int(part*float64(len(t.each))), len(t.each)-1)]
 }
 
-// load sends requests to a server over so many connections, each as soon as the one
-// before it was answered. An answer that is not 200 or does not hold want has
+// load sends requests over so many connections, which take turns among the addresses,
+// each as soon as the one before it was answered. An answer that is not 200 or does not hold want has
 // failed; if most have, that is an error.
 type load struct {
-	addr  string
+	addrs []string
 	conns int
 	want  string
 	// every, if set, is the time between the starts of two requests, whether or
@@ -76,9 +76,9 @@ func (l load) send(ctx context.Context, all []request) (times, error) {
 	var next, failed atomic.Int64
 	var workers sync.WaitGroup
 	began := l.now()
-	for range l.conns {
+	for i := range l.conns {
 		workers.Go(func() {
-			if err := l.worker(ctx, began, all, &next, &failed, took); err != nil {
+			if err := l.worker(ctx, l.addrs[i%len(l.addrs)], began, all, &next, &failed, took); err != nil {
 				cancel(err)
 			}
 		})
@@ -96,8 +96,8 @@ func (l load) send(ctx context.Context, all []request) (times, error) {
 	return out, nil
 }
 
-func (l load) worker(ctx context.Context, began time.Time, all []request, next, failed *atomic.Int64, took []time.Duration) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.addr)
+func (l load) worker(ctx context.Context, addr string, began time.Time, all []request, next, failed *atomic.Int64, took []time.Duration) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}

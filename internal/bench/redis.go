@@ -170,6 +170,19 @@ func (c cost) minus(o cost) cost {
 	return cost{c.process - o.process, c.server - o.server, c.commands - o.commands, c.trips - o.trips, c.aof - o.aof, c.memory - o.memory}
 }
 
+// without is the cost without that of looking so often at what is due.
+func (c cost) without(looks float64) cost {
+	c.commands -= looks * backlogCommands
+	c.trips -= looks
+	return c
+}
+
+// each is a part of the cost: that of one, if it is the cost of so many.
+func (c cost) each(n float64) cost {
+	part := func(d time.Duration) time.Duration { return time.Duration(float64(d) / n) }
+	return cost{part(c.process), part(c.server), c.commands / n, c.trips / n, c.aof / n, c.memory / n}
+}
+
 // cost returns what was spent until now. It is two round trips itself.
 func (s *server) cost(ctx context.Context) (cost, error) {
 	info, err := s.client.Info(ctx, "stats", "cpu", "persistence", "memory", "commandstats").Result()

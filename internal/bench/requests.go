@@ -2,9 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -195,7 +192,7 @@ func (b *bench) press(ctx context.Context, ts string) (payload string, err error
 	return <-sent, nil
 }
 
-// clicks are those that approve these requests, as Slack sends them: each differs
+// clicksOn are those that approve these requests, as Slack sends them: each differs
 // from the one that was seen in the request that it names and in its own ids.
 func (b *bench) clicksOn(d drawn, all []approvals.Batch) ([]request, error) {
 	var seen struct {
@@ -207,21 +204,26 @@ func (b *bench) clicksOn(d drawn, all []approvals.Batch) ([]request, error) {
 	if err := json.Unmarshal([]byte(d.payload), &seen); err != nil || len(seen.Actions) == 0 {
 		return nil, errors.Join(err, errors.New("the click cannot be read"))
 	}
-	stamp := strconv.FormatInt(b.Now().Unix(), 10)
 	out := make([]request, len(all))
 	for i, batch := range all {
 		payload := strings.NewReplacer(append(d.names(batch),
 			`"`+seen.Trigger+`"`, fmt.Sprintf(`"%s.%d"`, seen.Trigger, i), seen.Actions[0].TS, fmt.Sprintf("%d.%06d", b.Now().Unix(), i))...).Replace(d.payload)
-		body := "payload=" + url.QueryEscape(payload)
-		mac := hmac.New(sha256.New, []byte(b.slack.SigningSecret()))
-		_, _ = fmt.Fprintf(mac, "v0:%s:%s", stamp, body) // a hash takes every write
-		out[i] = newRequest("/slack/interactivity", map[string]string{
-			"Content-Type": "application/x-www-form-urlencoded", "X-Slack-Request-Timestamp": stamp,
-			"X-Slack-Signature": "v0=" + hex.EncodeToString(mac.Sum(nil)),
-		}, []byte(body))
+		out[i] = b.signed("/slack/interactivity", url.Values{"payload": {payload}})
 	}
 	return out, nil
 }
+
+// signed is a request of Slack.
+func (b *bench) signed(path string, form url.Values) request {
+	body, stamp := []byte(form.Encode()), strconv.FormatInt(b.Now().Unix(), 10)
+	return newRequest(path, map[string]string{
+		"Content-Type": "application/x-www-form-urlencoded", "X-Slack-Request-Timestamp": stamp,
+		"X-Slack-Signature": slacksim.Sign(b.slack.SigningSecret(), stamp, body),
+	}, body)
+}
+
+// size is how long the body of a click is.
+func (d drawn) size() int { return len("payload=") + len(url.QueryEscape(d.payload)) }
 
 // names are what names the request in what was seen, each with that of another.
 func (d drawn) names(b approvals.Batch) []string {

@@ -75,7 +75,7 @@ func (b *bench) steadyAt(ctx context.Context, rate int) (_ Row, err error) {
 	}
 	began := b.Now()
 	every := time.Second / time.Duration(rate)
-	took, err := load{addr: r.addr, conns: connections, every: every, now: b.Now}.send(ctx, sent)
+	took, err := load{addrs: []string{r.addr}, conns: connections, every: every, now: b.Now}.send(ctx, sent)
 	if err != nil {
 		return Row{}, err
 	}
@@ -160,25 +160,13 @@ type thread struct {
 // mention has n people ask the agent, each in a thread, and returns when all wait for
 // an approval and nothing is left to draw.
 func (b *bench) mention(ctx context.Context, s *state.Store, n int) ([]thread, error) {
-	runner := agentrun.NewRunner(agentrun.Config{
-		Store: s, Policy: rule{}, Ledger: state.NewLedger(s), Now: b.Now,
-		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, true },
-	})
+	ask := b.mentioner(s)
 	all, runs := make([]thread, n), make([]approvals.RunID, n)
 	g, asking := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i := range all {
-		g.Go(func() error {
-			root, err := b.slack.PostAs(slacksim.Post{User: alice, Channel: ops, Text: "archive " + key(i)}) //nolint:contextcheck // it has none
-			if err != nil {
-				return err
-			}
-			all[i].root = root
-			run, err := runner.Mention(asking, agentrun.Mention{
-				Event: root, Agent: "ops", Requester: alice, Text: "archive " + key(i),
-				Origin: agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: root},
-			})
-			runs[i] = run.ID
+		g.Go(func() (err error) {
+			all[i].root, runs[i], err = ask(asking, "archive "+key(i))
 			return err
 		})
 	}
@@ -201,6 +189,25 @@ func (b *bench) mention(ctx context.Context, s *state.Store, n int) ([]thread, e
 		}
 	}
 	return all, nil
+}
+
+// mentioner returns what a person does who asks the agent in a new thread.
+func (b *bench) mentioner(s *state.Store) func(ctx context.Context, text string) (root string, run approvals.RunID, err error) {
+	runner := agentrun.NewRunner(agentrun.Config{
+		Store: s, Policy: rule{}, Ledger: state.NewLedger(s), Now: b.Now,
+		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, true },
+	})
+	return func(ctx context.Context, text string) (string, approvals.RunID, error) {
+		root, err := b.slack.PostAs(slacksim.Post{User: alice, Channel: ops, Text: text}) //nolint:contextcheck // it has none
+		if err != nil {
+			return "", "", err
+		}
+		run, err := runner.Mention(ctx, agentrun.Mention{
+			Event: root, Agent: "ops", Requester: alice, Text: text,
+			Origin: agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: root},
+		})
+		return root, run.ID, err
+	}
 }
 
 // buttons are the clicks that approve these calls.

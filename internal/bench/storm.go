@@ -62,7 +62,7 @@ func (b *bench) storm(ctx context.Context) (err error) {
 		settled, drawn, err = b.weathered(ctx, s, began)
 		watched <- err
 	}()
-	with, err := load{addr: r.addr, conns: connections, every: time.Second / others, over: over, now: b.Now}.send(ctx, sent)
+	with, err := load{addrs: []string{r.addr}, conns: connections, every: time.Second / others, over: over, now: b.Now}.send(ctx, sent)
 	if err = errors.Join(err, <-watched); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (b *bench) storm(ctx context.Context) (err error) {
 	}
 	without := times{}
 	if rest := sent[len(with.each):]; len(rest) > 0 {
-		if without, err = (load{addr: r.addr, conns: connections, every: time.Second / others, most: 10 * b.Length, now: b.Now}).send(ctx, rest); err != nil {
+		if without, err = (load{addrs: []string{r.addr}, conns: connections, every: time.Second / others, most: 10 * b.Length, now: b.Now}).send(ctx, rest); err != nil {
 			return err
 		}
 	}

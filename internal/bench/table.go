@@ -90,7 +90,7 @@ func median(rounds [][]float64) []float64 {
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-func replicas(n int) string {
+func replicaWords(n int) string {
 	if n == 1 {
 		return "1 replica"
 	}

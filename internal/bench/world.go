@@ -77,25 +77,6 @@ func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
 
 func (w *world) policy() string { return filepath.Join(w.folder, "policy.yaml") }
 
-// serve answers at a new address until the end.
-func (w *world) serve(ctx context.Context, h http.Handler) (addr string, err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("listen: %w", err)
-	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	w.after(func() error {
-		err := s.Close()
-		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		return err
-	})
-	return l.Addr().String(), nil
-}
-
 // free finds an address that nothing listens at.
 func free(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -117,6 +98,25 @@ func (e *ends) close() error {
 	}
 	*e = nil
 	return errors.Join(problems...)
+}
+
+// serve answers at a new address until the end.
+func (e *ends) serve(ctx context.Context, h http.Handler) (addr string, err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen: %w", err)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	e.after(func() error {
+		err := s.Close()
+		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	})
+	return l.Addr().String(), nil
 }
 
 // configuration is that of the bot. Slack's limits on messages are lifted, which
@@ -173,6 +173,23 @@ func (b *bench) fresh() string {
 type replica struct {
 	addr string
 	end  func() error
+}
+
+// group starts so many replicas, which end with what is running, and returns where
+// they take clicks.
+func (b *bench) group(ctx context.Context, running *ends, c config.Config, n int) (addrs []string, err error) {
+	for range n {
+		if c.HTTP.Listen, err = free(ctx); err != nil {
+			return nil, err
+		}
+		r, err := b.replica(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		running.after(r.end)
+		addrs = append(addrs, r.addr)
+	}
+	return addrs, nil
 }
 
 // replica starts a bot, all of it, and returns once it is at work.

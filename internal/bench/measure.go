@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// A subject answers requests and is measured.
+type subject struct {
+	name  string
+	addrs []string // of its replicas
+	conns int
+	want  string // in every answer
+	// sent are the requests of a round, which counts from 0.
+	sent func(round int) ([]request, error)
+	// done, if set, returns when all is done that follows from the answers, and how
+	// often it looked at what is due. Its cost counts.
+	done func(ctx context.Context) (looks float64, err error)
+	// used is the CPU that a process of its own has used; nil if it is in this one.
+	used func() (time.Duration, error)
+}
+
+// measured are the columns of [bench.measure].
+var measured = []string{"req/s", "p50 ms", "p99 ms", "CPU ms", "Redis CPU ms", "commands", "round trips", "AOF bytes", "failed"}
+
+// The numbers of some of them.
+const (
+	perSecond  = 0
+	processCPU = 3
+)
+
+// measure sends a subject the requests of a round, and returns what they took and
+// cost, as [measured] has it.
+func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, error) {
+	sent, err := s.sent(round)
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.cpu()
+	if err != nil {
+		return nil, err
+	}
+	before, err := b.redis.cost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	took, err := b.load(s).send(ctx, sent)
+	if err != nil {
+		return nil, err
+	}
+	looks := 0.0
+	if s.done != nil {
+		if looks, err = s.done(ctx); err != nil {
+			return nil, err
+		}
+	}
+	after, err := b.redis.cost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owned, err := s.cpu()
+	if err != nil {
+		return nil, err
+	}
+	spent := after.minus(before).without(looks).each(float64(max(1, len(took.each))))
+	return []float64{
+		took.perSecond(), ms(took.at(0.5)), ms(took.at(0.99)), ms(spent.process) + ms(owned-own)/float64(max(1, len(took.each))), ms(spent.server),
+		spent.commands, spent.trips, spent.aof, float64(took.failed),
+	}, nil
+}
+
+func (s subject) cpu() (time.Duration, error) {
+	if s.used == nil {
+		return 0, nil
+	}
+	return s.used()
+}
+
+// load sends requests for three times as long as they should take on a machine with
+// nothing else to do, and at least so long that a busy one answers some.
+func (b *bench) load(s subject) load {
+	return load{addrs: s.addrs, conns: s.conns, want: s.want, most: max(5*time.Second, 3*b.Length), now: b.Now}
+}
+
+// inTurn measures each subject in each round, one after the other, and returns the
+// medians of each by its name.
+func (b *bench) inTurn(ctx context.Context, all []subject) (map[string][]float64, error) {
+	rounds := map[string][][]float64{}
+	for i := range b.Rounds {
+		for _, s := range all {
+			got, err := b.measure(ctx, s, i)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			rounds[s.name] = append(rounds[s.name], got)
+		}
+	}
+	middle := map[string][]float64{}
+	for name, got := range rounds {
+		middle[name] = median(got)
+	}
+	return middle, nil
+}
+
+// A versus is a column with the requests per second of one of ours, in proportion
+// to those of the row.
+type versus struct{ column, ours string }
+
+// compared measures the subjects in turn and prints the last one first. Of the CPU
+// that of the load is subtracted, which is that of the base.
+func (b *bench) compared(ctx context.Context, t Table, base string, ours []versus, all []subject) error {
+	middle, err := b.inTurn(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, v := range ours {
+		t.Columns = append(t.Columns, v.column)
+	}
+	t.Columns = append(t.Columns, measured...)
+	for _, s := range slices.Backward(all) {
+		m := slices.Clone(middle[s.name])
+		m[processCPU] = max(0, m[processCPU]-middle[base][processCPU])
+		var ratios []float64
+		for _, v := range ours {
+			ratios = append(ratios, middle[v.ours][perSecond]/m[perSecond])
+		}
+		t.Rows = append(t.Rows, Row{s.name, append(ratios, m...)})
+	}
+	return b.table(t)
+}
+
+// backlogCommands is how many commands one look of drained is.
+var backlogCommands = float64(approvals.Partitions * (len(state.Kinds()) + 4))
+
+// drained returns when all that is due is done, and how often it looked.
+func (b *bench) drained(ctx context.Context, s *state.Store) (looks float64, err error) {
+	due := state.NewDue(s, state.DueOptions{})
+	for {
+		now, err := due.Backlog(ctx)
+		looks++
+		if err != nil || len(now.OldestDue) == 0 {
+			return looks, err
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return looks, err
+		}
+	}
+}
