@@ -36,6 +36,13 @@ func benchFlags(f *flag.FlagSet) *bench.Options {
 	f.DurationVar(&o.Length, "duration", time.Second, "About how long one measurement takes: a `TIME` such as 5s.")
 	f.IntVar(&o.Rounds, "rounds", 3, "Repeat each measurement so many `TIMES`, in turn with the others. The medians are printed.")
 	f.IntVar(&o.Deadlines, "deadlines", 2000, "In the storm, so many `REQUESTS` expire at once.")
+	f.Func("peer", "Measure clicks on a program of others too, in the same run: its `NAME=COMMAND`. May be given more than once; see docs/operate.md.", func(text string) error {
+		p, err := bench.ParsePeer(text)
+		o.Peers = append(o.Peers, p)
+		return err
+	})
+	f.IntVar(&o.Pending, "pending", 2000, "So many `REQUESTS` wait for people while the views of a person are measured: up to 1000000, each of which takes 7 kB of memory.")
+	f.IntVar(&o.Replicas, "replicas", 4, "Compare up to so many `REPLICAS`.")
 	f.BoolVar(&o.JSON, "json", false, "Print JSON.")
 	return o
 }
@@ -46,8 +53,8 @@ func runBench(ctx context.Context, in *call) error {
 	if _, err := in.parse(); err != nil {
 		return err
 	}
-	if o.Length <= 0 || o.Rounds <= 0 || o.Deadlines <= 0 {
-		return in.wrong("--duration, --rounds and --deadlines must be more than 0")
+	if o.Length <= 0 || min(o.Rounds, o.Deadlines, o.Pending, o.Replicas) <= 0 {
+		return in.wrong("--duration, --rounds, --deadlines, --pending and --replicas must be more than 0")
 	}
 	o.Stdout, o.Stderr, o.Now, o.Serve, o.Front = in.stdout, in.stderr, time.Now, serve, front
 	return bench.Run(ctx, *o)

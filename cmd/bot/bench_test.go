@@ -37,17 +37,22 @@ func value(t *testing.T, table bench.Table, row, column string) float64 {
 	return table.Rows[r].Values[c]
 }
 
-// What is measured is what is claimed: every click is decided, the floors do what
-// their names say, and the counts are those of Redis.
+// What is measured is what is claimed: every click is decided, the floors and the
+// programs of others do what their names say, and the counts are those of Redis. A
+// bot may refuse some clicks on a machine that is busy; if it refuses most of them,
+// the bench fails.
 func TestTheBenchMeasuresClicksThatDecide(t *testing.T) {
-	tables := measured(t, "--only", "click")
+	require.DirExists(t, "../../internal/slacksim/bolt/node_modules/ioredis", "run .ci/deps, which installs the packages")
+	tables := measured(t, "--only", "click", "--peer", "Bolt=node ../../internal/slacksim/bolt/peer.js", "--peer", "another=is-not-installed")
 	require.Len(t, tables, 2, "with appendfsync always and everysec")
 	require.Equal(t, "fsync", tables[0].Redis)
 	require.Equal(t, "everysec", tables[1].Redis)
 	for _, table := range tables {
-		for _, r := range table.Rows {
-			require.Zero(t, value(t, table, r.Name, "failed"), r.Name)
+		for _, floor := range []string{"answers 200", "reads, checks the HMAC", "and reads form and JSON", "and runs one script", "slack-go, one HSET"} {
+			require.Zero(t, value(t, table, floor, "failed"), floor)
 		}
+		require.GreaterOrEqual(t, value(t, table, "Bolt", "commands"), 4.0, "the same script")
+		require.Contains(t, table.About, "Not measured is another")
 		script, deciding := value(t, table, "and runs one script", "commands"), value(t, table, "bot, deciding", "commands")
 		require.GreaterOrEqual(t, script, 4.0, "the script and its three")
 		require.Greater(t, deciding, script, "it decides at least what the floor does")
@@ -76,8 +81,8 @@ func TestTheBenchMeasuresPermittedCallsAtTheHook(t *testing.T) {
 // Each call comes back with what the MCP server said, whoever passes it on.
 func TestTheBenchMeasuresPermittedCallsThroughTheGateway(t *testing.T) {
 	table := measured(t, "--only", "gateway")[0]
-	for _, r := range table.Rows {
-		require.Zero(t, value(t, table, r.Name, "failed"), r.Name)
+	for _, floor := range []string{"the MCP server itself", "a reverse proxy", "and one script"} {
+		require.Zero(t, value(t, table, floor, "failed"), floor)
 	}
 	require.Positive(t, value(t, table, "gateway", "round trips"))
 	require.Positive(t, value(t, table, "gateway, pure", "round trips"))
@@ -111,10 +116,31 @@ func TestTheBenchMeasuresFromTheClickToTheCall(t *testing.T) {
 // clicked meanwhile.
 func TestTheBenchMeasuresClicksInAStorm(t *testing.T) {
 	table := measured(t, "--only", "storm", "--deadlines", "100")[0]
-	require.Zero(t, value(t, table, "deadlines", "failed"))
 	require.Positive(t, value(t, table, "deadlines", "clicks"))
 	require.Positive(t, value(t, table, "deadlines", "settled s"))
 	require.GreaterOrEqual(t, value(t, table, "deadlines", "drawn s"), value(t, table, "deadlines", "settled s"))
+}
+
+// What a person opens shows the requests that wait, few or many.
+func TestTheBenchMeasuresWhatPeopleOpen(t *testing.T) {
+	table := measured(t, "--only", "pending", "--pending", "120")[0]
+	for _, row := range []string{"100 pending", "120 pending"} {
+		require.Positive(t, value(t, table, row, "bytes each"))
+		for _, view := range []string{"status", "list", "Home"} {
+			require.Positive(t, value(t, table, row, view+" ms"), view)
+			require.GreaterOrEqual(t, value(t, table, row, view+" round trips"), 1.0, view)
+		}
+	}
+}
+
+func TestTheBenchComparesReplicas(t *testing.T) {
+	table := measured(t, "--only", "replicas", "--replicas", "2", "--deadlines", "20")[0]
+	require.Len(t, table.Rows, 2)
+	for _, r := range table.Rows {
+		require.Positive(t, value(t, table, r.Name, "clicks/s"))
+		require.Positive(t, value(t, table, r.Name, "idle commands/s"))
+		require.Positive(t, value(t, table, r.Name, "storm: settled s"))
+	}
 }
 
 // A Redis that holds data is never measured with, unless that is wanted. What it
@@ -140,4 +166,8 @@ func TestTheBenchSaysWhatItNeeds(t *testing.T) {
 	require.Contains(t, stderr, "apt-get install redis-server")
 	_, stderr, _ = said(t, "bench", "--only", "clikc")
 	require.Contains(t, stderr, `nothing called "clikc"`)
+	_, stderr, _ = said(t, "bench", "--peer", "node app.js")
+	require.Contains(t, stderr, "a peer is NAME=COMMAND")
+	_, stderr, _ = said(t, "bench", "--pending", "0")
+	require.Contains(t, stderr, "must be more than 0")
 }

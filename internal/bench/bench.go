@@ -30,6 +30,9 @@ type Options struct {
 	Length    time.Duration // about how long one measurement takes
 	Rounds    int           // how often each is made; the medians count
 	Deadlines int           // how many requests expire at once
+	Pending   int           // how many requests wait for people
+	Replicas  int           // up to how many replicas are compared
+	Peers     []Peer        // answer clicks too
 	JSON      bool
 	Stdout    io.Writer
 	Stderr    io.Writer
@@ -59,6 +62,8 @@ var scenarios = []scenario{
 	{name: "loop", run: (*bench).loop},
 	{name: "steady", run: (*bench).steady},
 	{name: "storm", run: (*bench).storm},
+	{name: "pending", run: (*bench).pending},
+	{name: "replicas", run: (*bench).replicas},
 }
 
 // Names are the names of what can be measured.
@@ -79,6 +84,7 @@ type bench struct {
 	keeps   state.Durability // what Redis is set to now
 	n       int              // of prefixes in use
 	started int              // how often runs were started
+	homes   int              // that people have opened
 	out     report
 }
 

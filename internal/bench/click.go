@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/countersign/countersign/internal/config"
 )
@@ -38,8 +39,9 @@ func (b *bench) clicks(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := Table{Name: "click", About: fmt.Sprintf(clickAbout, seen.size())}
-	return b.compared(ctx, t, nothing, []versus{{"deciding / it", deciding}, {"drawing / it", withDrawing}}, append(all, bots...))
+	peers, missing := b.peers(ctx, &running, bots[0].sent)
+	t := Table{Name: "click", About: fmt.Sprintf(clickAbout, seen.size()) + missing}
+	return b.compared(ctx, t, nothing, []versus{{"deciding / it", deciding}, {"drawing / it", withDrawing}}, slices.Concat(all, peers, bots))
 }
 
 // clicksOfARound is how many clicks are measured in a round.

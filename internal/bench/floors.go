@@ -44,7 +44,7 @@ func (b *bench) floors(ctx context.Context, running *ends, sent func(int) ([]req
 }
 
 // clickFloors are each a little more than the one before; the last one is written as
-// most bots are, and then there are the programs of others.
+// most bots are.
 func (b *bench) clickFloors(ctx context.Context, running *ends, sent func(int) ([]request, error)) ([]subject, error) {
 	p, err := b.parts(running)
 	if err != nil {

@@ -21,8 +21,9 @@ type subject struct {
 	// done, if set, returns when all is done that follows from the answers, and how
 	// often it looked at what is due. Its cost counts.
 	done func(ctx context.Context) (looks float64, err error)
-	// used is the CPU that a process of its own has used; nil if it is in this one.
-	used func() (time.Duration, error)
+	// used is the CPU that a process of its own has used, and whether that is known;
+	// nil if it is in this one.
+	used func() (time.Duration, bool)
 }
 
 // measured are the columns of [bench.measure].
@@ -31,7 +32,11 @@ var measured = []string{"req/s", "p50 ms", "p99 ms", "CPU ms", "Redis CPU ms", "
 // The numbers of some of them.
 const (
 	perSecond  = 0
+	midTime    = 1
+	slowTime   = 2
 	processCPU = 3
+	commands   = 5
+	failures   = 8
 )
 
 // measure sends a subject the requests of a round, and returns what they took and
@@ -41,10 +46,7 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 	if err != nil {
 		return nil, err
 	}
-	own, err := s.cpu()
-	if err != nil {
-		return nil, err
-	}
+	own, _ := s.cpu()
 	before, err := b.redis.cost(ctx)
 	if err != nil {
 		return nil, err
@@ -63,20 +65,23 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 	if err != nil {
 		return nil, err
 	}
-	owned, err := s.cpu()
-	if err != nil {
-		return nil, err
+	owned, known := s.cpu()
+	spent := after.minus(before)
+	spent.process += owned - own
+	spent = spent.without(looks).each(float64(max(1, len(took.each))))
+	used := ms(spent.process)
+	if !known {
+		used = unknown
 	}
-	spent := after.minus(before).without(looks).each(float64(max(1, len(took.each))))
 	return []float64{
-		took.perSecond(), ms(took.at(0.5)), ms(took.at(0.99)), ms(spent.process) + ms(owned-own)/float64(max(1, len(took.each))), ms(spent.server),
+		took.perSecond(), ms(took.at(0.5)), ms(took.at(0.99)), used, ms(spent.server),
 		spent.commands, spent.trips, spent.aof, float64(took.failed),
 	}, nil
 }
 
-func (s subject) cpu() (time.Duration, error) {
+func (s subject) cpu() (time.Duration, bool) {
 	if s.used == nil {
-		return 0, nil
+		return 0, true
 	}
 	return s.used()
 }
@@ -124,7 +129,9 @@ func (b *bench) compared(ctx context.Context, t Table, base string, ours []versu
 	t.Columns = append(t.Columns, measured...)
 	for _, s := range slices.Backward(all) {
 		m := slices.Clone(middle[s.name])
-		m[processCPU] = max(0, m[processCPU]-middle[base][processCPU])
+		if m[processCPU] != unknown {
+			m[processCPU] = max(0, m[processCPU]-middle[base][processCPU])
+		}
 		var ratios []float64
 		for _, v := range ours {
 			ratios = append(ratios, middle[v.ours][perSecond]/m[perSecond])

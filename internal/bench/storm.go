@@ -17,75 +17,92 @@ the last has its outcome, "drawn" when nothing is left to do. The clicks without
 const others = 25
 
 // storm measures what many deadlines at once do to the clicks of people.
-func (b *bench) storm(ctx context.Context) (err error) {
-	b.said("storm: %d deadlines at once", b.Deadlines)
+func (b *bench) storm(ctx context.Context) error {
 	seen, err := b.draw(ctx)
 	if err != nil {
 		return err
 	}
-	c := b.configuration(b.fresh())
-	s, err := b.store(ctx, c.Redis.Prefix)
+	got, err := b.storms(ctx, seen, 1)
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	expired, err := b.ask(ctx, s, b.Deadlines, "storm", rule{deadline: b.Now()})
-	if err != nil {
-		return err
-	}
-	clicked, err := b.ask(ctx, s, others*60, "click", rule{})
-	if err == nil {
-		err = b.shown(ctx, s, seen, slices.Concat(expired, clicked))
-	}
-	if err != nil {
-		return err
-	}
-	sent, err := b.clicksOn(seen, clicked)
-	if err != nil {
-		return err
-	}
-	began := b.Now()
-	r, err := b.replica(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.end()) }()
-	before, err := b.redis.cost(ctx)
-	if err != nil {
-		return err
-	}
-	var settled, drawn time.Duration
-	over, watched := make(chan struct{}), make(chan error, 1)
-	go func() {
-		defer close(over)
-		var err error
-		settled, drawn, err = b.weathered(ctx, s, began)
-		watched <- err
-	}()
-	with, err := load{addrs: []string{r.addr}, conns: connections, every: time.Second / others, over: over, now: b.Now}.send(ctx, sent)
-	if err = errors.Join(err, <-watched); err != nil {
-		return err
-	}
-	after, err := b.redis.cost(ctx)
-	if err != nil {
-		return err
-	}
-	without := times{}
-	if rest := sent[len(with.each):]; len(rest) > 0 {
-		if without, err = (load{addrs: []string{r.addr}, conns: connections, every: time.Second / others, most: 10 * b.Length, now: b.Now}).send(ctx, rest); err != nil {
-			return err
-		}
 	}
 	n := float64(b.Deadlines)
-	spent := after.minus(before)
 	return b.table(Table{
 		Name: "storm", About: fmt.Sprintf(stormAbout, b.Deadlines, others),
 		Columns: []string{"settled s", "drawn s", "click p50 ms", "click p99 ms", "clicks", "failed", "without: p50 ms", "p99 ms", "commands", "CPU ms"},
 		Rows: []Row{{"deadlines", []float64{
-			settled.Seconds(), drawn.Seconds(), ms(with.at(0.5)), ms(with.at(0.99)), float64(len(with.each)), float64(with.failed),
-			ms(without.at(0.5)), ms(without.at(0.99)), spent.commands / n, ms(spent.process) / n,
+			got.settled.Seconds(), got.drawn.Seconds(), ms(got.with.at(0.5)), ms(got.with.at(0.99)), float64(len(got.with.each)), float64(got.with.failed),
+			ms(got.without.at(0.5)), ms(got.without.at(0.99)), got.spent.commands / n, ms(got.spent.process) / n,
 		}}},
 	})
+}
+
+// A stormed is what became of many deadlines.
+type stormed struct {
+	settled, drawn time.Duration
+	with, without  times // clicks
+	spent          cost
+}
+
+// storms measures many deadlines at once with so many replicas.
+func (b *bench) storms(ctx context.Context, seen drawn, replicas int) (out stormed, err error) {
+	b.said("storm: %d deadlines at once, %s", b.Deadlines, replicaWords(replicas))
+	var running ends
+	defer func() { err = errors.Join(err, running.close()) }()
+	c := b.configuration(b.fresh())
+	s, err := b.store(ctx, c.Redis.Prefix)
+	if err != nil {
+		return out, err
+	}
+	running.after(s.Close)
+	expired, err := b.ask(ctx, s, b.Deadlines, "storm", rule{deadline: b.Now()})
+	if err != nil {
+		return out, err
+	}
+	clicked, err := b.ask(ctx, s, others*(10+b.Deadlines/50), "click", rule{}) // for longer than it should last
+	if err == nil {
+		err = b.shown(ctx, s, seen, slices.Concat(expired, clicked))
+	}
+	if err != nil {
+		return out, err
+	}
+	sent, err := b.clicksOn(seen, clicked)
+	if err != nil {
+		return out, err
+	}
+	began := b.Now()
+	addrs, err := b.group(ctx, &running, c, replicas)
+	if err != nil {
+		return out, err
+	}
+	before, err := b.redis.cost(ctx)
+	if err != nil {
+		return out, err
+	}
+	over, watched := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(over)
+		var err error
+		out.settled, out.drawn, err = b.weathered(ctx, s, began)
+		watched <- err
+	}()
+	clicks := load{addrs: addrs, conns: connections, every: time.Second / others, now: b.Now}
+	during := clicks
+	during.over = over
+	out.with, err = during.send(ctx, sent)
+	if err = errors.Join(err, <-watched); err != nil {
+		return out, err
+	}
+	after, err := b.redis.cost(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.spent = after.minus(before)
+	if rest := sent[len(out.with.each):]; len(rest) > 0 {
+		clicks.most = 10 * b.Length
+		out.without, err = clicks.send(ctx, rest)
+	}
+	return out, err
 }
 
 // weathered returns how long it took until all deadlines were settled, and until

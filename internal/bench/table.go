@@ -19,7 +19,10 @@ type Table struct {
 	Rows    []Row    `json:"rows"`
 }
 
-// A Row has a value for each column.
+// unknown is the value of what cannot be measured on this machine.
+const unknown = -1
+
+// A Row has a value for each column. -1 is a value that is not known.
 type Row struct {
 	Name   string    `json:"name"`
 	Values []float64 `json:"values"`
@@ -52,6 +55,8 @@ func (t Table) print(w io.Writer) error {
 // shown writes a value with about three digits.
 func shown(v float64) string {
 	switch {
+	case v == unknown:
+		return "-"
 	case v == float64(int64(v)) || v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	case v >= 10:

@@ -46,11 +46,13 @@ type world struct {
 	slack  *slacksim.Server
 	api    string // the address of Slack
 	agents string // where the bot listens for agents
+
+	published chan struct{} // has one after a Home was published
 	ends
 }
 
 func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
-	w = &world{now: now, secret: rand.Text()}
+	w = &world{now: now, secret: rand.Text(), published: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -63,9 +65,9 @@ func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
 	if err := os.WriteFile(w.policy(), []byte(policy), 0o600); err != nil {
 		return w, fmt.Errorf("write the policy: %w", err)
 	}
-	w.slack = slacksim.New(slacksim.Config{}) //nolint:contextcheck // it ends with Close
+	w.slack = slacksim.New(slacksim.Config{People: everybody()}) //nolint:contextcheck // it ends with Close
 	w.after(func() error { w.slack.Close(); return nil })
-	if w.api, err = w.serve(ctx, w.slack); err != nil {
+	if w.api, err = w.serve(ctx, http.HandlerFunc(w.takes)); err != nil {
 		return w, err
 	}
 	w.slack.SetPublicURL("http://" + w.api)
@@ -73,6 +75,17 @@ func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
 		return w, err
 	}
 	return w, nil
+}
+
+// takes is what Slack does with a request of the bot.
+func (w *world) takes(rw http.ResponseWriter, r *http.Request) {
+	w.slack.ServeHTTP(rw, r)
+	if r.URL.Path == "/api/views.publish" {
+		select {
+		case w.published <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func (w *world) policy() string { return filepath.Join(w.folder, "policy.yaml") }

@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Peer is a program of others that answers clicks, to be measured beside the bot.
+//
+// It finds in its environment SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_API_URL
+// and REDIS_URL, which may be that of a socket. It takes clicks at
+// /slack/interactivity on a port of its choice on 127.0.0.1, writes "listening on
+// port N" once it does, and ends when its standard input does.
+type Peer struct {
+	Name    string
+	Command []string
+}
+
+// ParsePeer reads NAME=COMMAND; the command is split at spaces.
+func ParsePeer(text string) (Peer, error) {
+	name, command, _ := strings.Cut(text, "=")
+	p := Peer{Name: strings.TrimSpace(name), Command: strings.Fields(command)}
+	if p.Name == "" || len(p.Command) == 0 {
+		return Peer{}, errors.New("a peer is NAME=COMMAND")
+	}
+	return p, nil
+}
+
+// peerPatience is how long a peer may take to listen.
+const peerPatience = time.Minute
+
+// peers starts the peers. One that does not start is left out; the table says so.
+func (b *bench) peers(ctx context.Context, running *ends, sent func(int) ([]request, error)) (all []subject, missing string) {
+	for _, p := range b.Peers {
+		s, err := b.peer(ctx, running, p)
+		if err != nil {
+			missing += fmt.Sprintf("\nNot measured is %s: %v.", p.Name, err)
+			continue
+		}
+		s.sent = sent
+		all = append(all, s)
+	}
+	return all, missing
+}
+
+func (b *bench) peer(ctx context.Context, running *ends, p Peer) (subject, error) {
+	ctx, stop := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...) //nolint:gosec // the operator names it
+	cmd.Env = append(os.Environ(),
+		"SLACK_BOT_TOKEN="+b.slack.BotToken(), "SLACK_SIGNING_SECRET="+b.slack.SigningSecret(), "SLACK_API_URL=http://"+b.api+"/api/", "REDIS_URL="+b.redis.url)
+	var said strings.Builder
+	cmd.Stderr = &shared{w: &said}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe() // it ends with this process, however that ends
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		stop()
+		return subject{}, err
+	}
+	port, over := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		listens(out, port)
+		_ = cmd.Wait() // it was ended
+	}()
+	end := func() error { stop(); <-over; return nil }
+	late := time.NewTimer(peerPatience)
+	defer late.Stop()
+	select {
+	case at := <-port:
+		running.after(end)
+		return subject{name: p.Name, addrs: []string{net.JoinHostPort("127.0.0.1", at)}, conns: connections, used: func() (time.Duration, bool) { return usedBy(cmd.Process.Pid) }}, nil
+	case <-over:
+		stop()
+		return subject{}, fmt.Errorf("it ended before it listened: %.300s", strings.Join(strings.Fields(said.String()), " "))
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return subject{}, errors.Join(errors.New("it did not say where it listens"), end())
+}
+
+var listening = regexp.MustCompile(`^listening on port (\d+)$`)
+
+// listens reads to the end of what a peer writes, and sends its port.
+func listens(out io.Reader, port chan<- string) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+			select {
+			case port <- m[1]:
+			default: // it says so again
+			}
+		}
+	}
+}
+
+// usedBy is the CPU that another process has used. Only Linux says so without its end.
+func usedBy(pid int) (time.Duration, bool) {
+	const tick = time.Second / 100
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name of the program, which may hold spaces
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, false
+	}
+	var used time.Duration
+	for _, field := range fields[11:13] { // in user and in system mode
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		used += time.Duration(n) * tick
+	}
+	return used, true
+}
