@@ -48,9 +48,7 @@ func TestAnHourWithoutSlackLosesAndDoublesNothing(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		w.slack.SetFaults(slacksim.Faults{OutageMS: int(time.Hour / time.Millisecond)})
-		for id, shown := range w.cards() {
-			w.decide(id, shown[0])
-		}
+		w.decides()
 		time.Sleep(time.Minute)
 		require.Zero(t, w.answers(), "Slack shows nothing meanwhile")
 		w.slack.Advance(time.Hour)

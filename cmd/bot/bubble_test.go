@@ -33,8 +33,9 @@ import (
 type bubble struct {
 	t      *testing.T
 	redis  *miniredis.Miniredis
-	serves *server.Server // of Redis; read here once, because Close writes it and a client may still dial
-	store  *state.Store   // on a wire of its own
+	serves *server.Server        // of Redis; read here once, because Close writes it and a client may still dial
+	kept   redis.UniversalClient // on a wire of its own
+	store  *state.Store          // of kept
 	slack  *slacksim.Server
 	sim    *sim
 	tools  func(*replica) ([]agentrun.Tool, error)
@@ -80,9 +81,9 @@ func newBubble(t *testing.T, policy string, tools func(*replica) ([]agentrun.Too
 	require.NoError(t, first.Close())
 	w.serves = w.redis.Server()
 	t.Cleanup(w.redis.Close)
-	client := w.client(func() (net.Conn, error) { return w.dialRedis(), nil })
-	t.Cleanup(func() { _ = client.Close() })
-	w.store, err = state.Open(t.Context(), state.Options{Client: client})
+	w.kept = w.client(func() (net.Conn, error) { return w.dialRedis(), nil })
+	t.Cleanup(func() { _ = w.kept.Close() })
+	w.store, err = state.Open(t.Context(), state.Options{Client: w.kept})
 	require.NoError(t, err)
 
 	ours := &http.Transport{DialContext: w.dial}
@@ -420,28 +421,6 @@ func (w *bubble) keepOneAlive() {
 	if !slices.ContainsFunc(w.bots, (*replica).living) {
 		w.start()
 	}
-}
-
-// due is how much work is due, now or later, by key. What has ended is removed when
-// its time is over, which is no work that is left.
-func (w *bubble) due() map[string]int {
-	left := map[string]int{}
-	for _, key := range w.redis.Keys() {
-		if strings.Contains(key, "due:") && !strings.HasSuffix(key, ":"+string(state.Removals)) && w.redis.Type(key) == "zset" {
-			members, err := w.redis.SortedSet(key)
-			require.NoError(w.t, err)
-			left[key] = len(members)
-		}
-	}
-	return left
-}
-
-// parked is what was given up.
-func (w *bubble) parked() []state.ParkedItem {
-	w.t.Helper()
-	all, err := state.NewDue(w.store, state.DueOptions{}).Parked(w.t.Context())
-	require.NoError(w.t, err)
-	return all
 }
 
 // fails says what people see and what the bots wrote.

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -78,8 +77,8 @@ type world struct {
 	config string
 	data   string // the folder of a private Redis, instead of the server
 	hang   string // of the files whose reading never ends
-	// before, if set, is called before the model answers its nth request.
-	before func(n int)
+	// passes, if set, is called whenever a bot calls Slack or the model.
+	passes func()
 }
 
 func newWorld(t *testing.T) *world {
@@ -90,23 +89,34 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld with this Redis.
 func newWorldOn(t *testing.T, server *statetest.Instance) *world {
 	t.Helper()
+	return newWorldBehind(t, server, nil)
+}
+
+// newWorldBehind is newWorldOn with Slack's way to the bot.
+func newWorldBehind(t *testing.T, server *statetest.Instance, way http.RoundTripper) *world {
+	t.Helper()
 	w := &world{t: t, server: server, folder: t.TempDir(), model: openaisim.New(demo.Stories()...)}
 	require.NoError(t, demo.Seed(w.folder))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	w.addr = l.Addr().String()
-	require.NoError(t, l.Close())
+	w.addr = freeAddress(t)
 
 	bot := "http://" + w.addr
-	w.slack = slacksim.New(slacksim.Config{
+	workspace := slacksim.Config{
 		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
-	})
-	slackServer := httptest.NewServer(w.slack)
+	}
+	if way != nil {
+		workspace.Client, workspace.RetryScale = &http.Client{Transport: way}, 0.01
+	}
+	w.slack = slacksim.New(workspace)
+	slackServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.passes != nil && strings.HasPrefix(r.URL.Path, "/api/") {
+			w.passes()
+		}
+		w.slack.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(func() { w.slack.Close(); slackServer.Close() })
-	var asked atomic.Int32
 	modelServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if n := asked.Add(1); w.before != nil {
-			w.before(int(n))
+		if w.passes != nil {
+			w.passes()
 		}
 		w.model.ServeHTTP(rw, r)
 	}))
@@ -124,6 +134,15 @@ policy: %q
 `, w.folder, writePolicy(t, t.TempDir(), oneOfSRE)))
 	w.sim = newSim(t, slackServer.URL)
 	return w
+}
+
+// freeAddress is one on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().String()
 }
 
 // process is one `bot serve`.
