@@ -105,14 +105,6 @@ func (c *checkedInstallation) ask(name, tool string) intake.Request {
 	return r
 }
 
-func (c *checkedInstallation) approve(r intake.Request) {
-	c.t.Helper()
-	_, err := c.b.desk.Decide(c.t.Context(), r.Batch, approvals.RequestID("click:"+r.ID), approvals.Decide{Decision: approvals.Decision{
-		Call: "c1", By: approvals.Principal{User: bob, Groups: []approvals.GroupID{"S0SRE"}}, Verdict: approvals.Approve, Digest: r.Calls[0].Digest,
-	}})
-	require.NoError(c.t, err)
-}
-
 func (c *checkedInstallation) claim(r intake.Request) error {
 	c.t.Helper()
 	_, err := c.b.intake.Claim(c.t.Context(), c.client, r.ID, "c1")
@@ -155,7 +147,7 @@ func TestACheckIsAskedWhenACallIsProposedAndWhenItIsUsed(t *testing.T) {
 	require.NoError(t, run(t.Context(), []string{"admin", "run", string(r.ID), "--config", c.o.Path}, c.o.Environ, &story, io.Discard))
 	require.Contains(t, story.String(), "people are asked about refund (check fraud: ask)")
 	require.NotContains(t, story.String(), "A new customer")
-	c.approve(r)
+	bobApproves(t, c.b, r)
 	require.NoError(t, c.claim(r), "people have approved what the check asks about")
 }
 
@@ -165,7 +157,7 @@ func TestACallThatACheckDeniesAfterPeopleApprovedDoesNotRun(t *testing.T) {
 	c.says(checkOK)
 	r := c.ask("one", "deploy")
 	require.Equal(t, intake.OutcomePending, r.Calls[0].Outcome)
-	c.approve(r)
+	bobApproves(t, c.b, r)
 	c.says("")
 	require.ErrorIs(t, c.claim(r), agentrun.ErrUnjudged, "while the check does not answer, nothing runs")
 	c.says(checkDeny)
@@ -200,7 +192,7 @@ func TestACheckThatDoesNotAnswerMeansAsk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, approvals.Checked{Check: "fraud", Answer: approvals.CheckFailed}, b.Approvals[0].Checked)
 	require.Contains(t, b.Approvals[0].Why, "The rule refunds could not be judged for this call: its check gave no answer that could be used.")
-	c.approve(r)
+	bobApproves(t, c.b, r)
 	require.NoError(t, c.claim(r), "people approved it knowing that")
 }
 

@@ -133,12 +133,13 @@ func (h *webhookBot) ask(external string) intake.Request {
 	return r
 }
 
-func (h *webhookBot) approve(r intake.Request) {
-	h.t.Helper()
-	_, err := h.b.desk.Decide(h.t.Context(), r.Batch, approvals.RequestID("click:"+r.ID), approvals.Decide{Decision: approvals.Decision{
-		Call: "c1", By: approvals.Principal{User: bob, Groups: []approvals.GroupID{"S0SRE"}}, Verdict: approvals.Approve, Digest: r.Calls[0].Digest,
+// bobApproves approves the only call of a request as Bob, who is in @sre.
+func bobApproves(t *testing.T, b *bot, r intake.Request) {
+	t.Helper()
+	_, err := b.desk.Decide(t.Context(), r.Batch, approvals.RequestID("click:"+r.ID), approvals.Decide{Decision: approvals.Decision{
+		Call: r.Calls[0].ID, By: approvals.Principal{User: bob, Groups: []approvals.GroupID{"S0SRE"}}, Verdict: approvals.Approve, Digest: r.Calls[0].Digest,
 	}})
-	require.NoError(h.t, err)
+	require.NoError(t, err)
 }
 
 func (h *webhookBot) admin(args ...string) string {
@@ -154,7 +155,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	h := newWebhookBot(t)
 	first := h.ask("one")
 	statetest.Await(t, "that it waits", func() bool { return len(h.messages()) == 1 })
-	h.approve(first)
+	bobApproves(t, h.b, first)
 	statetest.Await(t, "that it is decided", func() bool { return len(h.messages()) == 2 })
 	got := h.messages()
 	require.Equal(t, "approval.created", got[0].Type)
@@ -168,7 +169,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	h.answers(http.StatusGone)
 	second := h.ask("two")
 	h.sees("the channel that is told", func() bool { return h.reads(bob, ops, "", "no longer gets messages") })
-	h.approve(second)
+	bobApproves(t, h.b, second)
 	var list []outbox.Status
 	statetest.Await(t, "the other message", func() bool {
 		require.NoError(t, json.Unmarshal([]byte(h.admin("webhooks", "--json")), &list))
@@ -210,7 +211,7 @@ func TestAWebhookHearsOfEachDecisionAndOfCallsToFulfill(t *testing.T) {
 	require.Equal(t, []string{string(r.ID), "claude", "c2", "lookup", "pending"}, []string{got.Data.ID, got.Data.Agent, got.Data.Call, got.Data.Tool, got.Data.State})
 	require.Empty(t, got.Data.Calls, "the arguments are fetched")
 
-	h.approve(r)
+	bobApproves(t, h.b, r)
 	statetest.Await(t, "that somebody decided", func() bool { return len(h.messages()) == 2 })
 	got = h.messages()[1]
 	require.Equal(t, []string{"approval.decided", "c1"}, []string{got.Type, got.Data.Call})
