@@ -28,6 +28,7 @@ var may = map[string][]string{
 	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
+	"internal/intake/intaketest":              {"internal/approvals"},
 	"internal/state/statetest":                {"internal/state"},
 	"internal/intake":                         {"internal/approvals", "internal/agentrun", "internal/summary"},
 	"internal/redisserver":                    {"internal/state"},

@@ -455,7 +455,7 @@ func TestTheWholeResultIsPassedOn(t *testing.T) {
 		return agentrun.Result{Value: json.RawMessage(`{"content":"described"}`), Metadata: json.RawMessage(result)}, nil
 	}}
 	w.tools = append(w.tools, rich)
-	w.policy.set("srv.rich", approvals.Permit{})
+	w.policy.Set("srv.rich", approvals.Permit{})
 	c := w.start().client(token)
 	result = `{"mcp":{"content":[{"type":"text","text":"see"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},` +
 		`{"type":"resource_link","uri":"file:///x","name":"x"}],"structuredContent":{"n":9007199254740993}}}`

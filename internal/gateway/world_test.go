@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/gateway"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/intake/intaketest"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/internal/tools/mcptool"
@@ -30,33 +31,6 @@ var redisServer redis.UniversalClient
 
 func TestMain(m *testing.M) {
 	statetest.Main(m, func(c redis.UniversalClient) { redisServer = c })
-}
-
-// rules is a policy: by the name of a tool, and otherwise bob is asked.
-type rules struct {
-	mu sync.Mutex
-	by map[string]approvals.Ruling
-}
-
-func (r *rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if ruling, ok := r.by[p.Call.Name]; ok {
-		return ruling, nil
-	}
-	return approvals.Ask{Requirement: needs(1), Why: "it writes", Rule: "writes@1"}, nil
-}
-
-func (r *rules) set(tool string, ruling approvals.Ruling) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.by[tool] = ruling
-}
-
-func (*rules) Strictest(time.Time) approvals.Requirement { return needs(1) }
-
-func needs(n int) approvals.Requirement {
-	return approvals.Requirement{Separation: true, Quorums: []approvals.Quorum{{Need: n, From: approvals.From{Users: []approvals.UserID{"bob", "dora"}}}}}
 }
 
 // A tool is one of an MCP server, as the gateway sees it.
@@ -142,7 +116,7 @@ func (i *watched) Gone(ctx context.Context, c intake.Client, id approvals.RunID)
 type world struct {
 	*testing.T
 	prefix string
-	policy *rules
+	policy *intaketest.Rules
 	tools  []*tool
 	keeps  bool
 	now    func() time.Time
@@ -171,10 +145,10 @@ type process struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, prefix: rand.Text(), now: time.Now, policy: &rules{by: map[string]approvals.Ruling{
+	w := &world{T: t, prefix: rand.Text(), now: time.Now, policy: intaketest.NewRules(map[string]approvals.Ruling{
 		"srv.free": approvals.Permit{}, "srv.never": approvals.Refuse{Reason: "not on Fridays"},
-		"srv.both": approvals.Ask{Requirement: needs(2), Why: "it writes twice"},
-	}}}
+		"srv.both": approvals.Ask{Requirement: intaketest.Needs(2), Why: "it writes twice"},
+	})}
 	for _, name := range []string{"srv.write", "srv.free", "srv.never", "srv.both"} {
 		w.tools = append(w.tools, &tool{name: name})
 	}

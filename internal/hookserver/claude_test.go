@@ -210,7 +210,7 @@ func TestAHookThatIsHeldTooOftenIsADenial(t *testing.T) {
 func TestAnApprovalThatThePolicyRefusesByNowDoesNotRun(t *testing.T) {
 	w := newWorld(t)
 	q, answer := w.later(bash("t1", "make deploy"))
-	w.policy.set("Bash", approvals.Refuse{Reason: "the freeze began"})
+	w.policy.Set("Bash", approvals.Refuse{Reason: "the freeze began"})
 	w.decide(q, approvals.Approve, "")
 	got := <-answer
 	require.Equal(t, "deny", got.Decision)

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/intake/intaketest"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -31,33 +32,6 @@ var redisServer redis.UniversalClient
 
 func TestMain(m *testing.M) {
 	statetest.Main(m, func(c redis.UniversalClient) { redisServer = c })
-}
-
-// rules is a policy: by the name of a tool, and otherwise bob is asked.
-type rules struct {
-	mu sync.Mutex
-	by map[string]approvals.Ruling
-}
-
-func (r *rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if ruling, ok := r.by[p.Call.Name]; ok {
-		return ruling, nil
-	}
-	return approvals.Ask{Requirement: needsBob(), Why: "it writes", Rule: "writes@1"}, nil
-}
-
-func (r *rules) set(tool string, ruling approvals.Ruling) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.by[tool] = ruling
-}
-
-func (*rules) Strictest(time.Time) approvals.Requirement { return needsBob() }
-
-func needsBob() approvals.Requirement {
-	return approvals.Requirement{Separation: true, Quorums: []approvals.Quorum{{Need: 1, From: approvals.From{Users: []approvals.UserID{"bob", "dora"}}}}}
 }
 
 // A watched intake says which request was asked about, and can be made to fail.
@@ -108,7 +82,7 @@ type world struct {
 	server *httptest.Server
 	store  *state.Store
 	desk   *approvals.Desk
-	policy *rules
+	policy *intaketest.Rules
 	intake *intake.Service
 	watch  *watched
 	log    *lockedWriter
@@ -122,9 +96,9 @@ var claude = intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Creden
 
 func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 	t.Helper()
-	w := &world{T: t, log: &lockedWriter{to: &bytes.Buffer{}}, policy: &rules{by: map[string]approvals.Ruling{
+	w := &world{T: t, log: &lockedWriter{to: &bytes.Buffer{}}, policy: intaketest.NewRules(map[string]approvals.Ruling{
 		"Read": approvals.Permit{}, "Never": approvals.Refuse{Reason: "not on Fridays"},
-	}}}
+	})}
 	var err error
 	w.store, err = state.Open(t.Context(), state.Options{Client: redisServer, Prefix: rand.Text()})
 	require.NoError(t, err)

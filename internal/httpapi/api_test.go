@@ -93,7 +93,7 @@ func TestARuleThatRefusesNowStopsTheClaim(t *testing.T) {
 	w := newWorld(t)
 	q := w.post(oneCall)
 	w.decide(q.ID, "c1", approvals.Approve, "")
-	w.policy.set("refund", approvals.Refuse{Reason: "frozen"})
+	w.policy.Set("refund", approvals.Refuse{Reason: "frozen"})
 	got := w.claim(q.ID, "c1")
 	require.Equal(t, "not-approved", got.kind(t))
 	require.Contains(t, string(got.body), "frozen")

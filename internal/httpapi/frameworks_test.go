@@ -36,7 +36,7 @@ func (w *world) results(id approvals.RunID, query string) exchange {
 
 func TestPydanticAIGetsItsDeferredToolResults(t *testing.T) {
 	w := newWorld(t)
-	w.policy.set("export_csv", approvals.Permit{}) // and so it only waits for its result
+	w.policy.Set("export_csv", approvals.Permit{}) // and so it only waits for its result
 	q := w.post(framed(t, "pydantic-ai", "pydantic-ai.json", `,"state":{"message_history":[]}`))
 	require.Equal(t, "pydantic-ai", q.Format)
 	require.Equal(t, sent, q.Calls[1].ArgsText) //nolint:testifylint // every byte counts

@@ -21,7 +21,7 @@ const exporterToken = "exporter-token"
 func fulfillers(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.policy.set("export", approvals.Permit{})
+	w.policy.Set("export", approvals.Permit{})
 	agents := append(*w.agents.Load(), bearer.Agent{
 		Client: intake.Client{Name: "exporter", Owner: "carol", Channel: "C1", Fulfills: []intake.Fulfills{{Agent: "claude", Tool: "export"}}},
 		Doors:  []intake.Door{httpapi.Door}, Tokens: []bearer.Sum{bearer.SumOf(exporterToken)},

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/intake/intaketest"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -39,33 +40,6 @@ func TestMain(m *testing.M) {
 		_, _ = fmt.Fprintf(os.Stderr, "no test got these answers of the document: %s\n", strings.Join(missing, ", "))
 		os.Exit(1)
 	}
-}
-
-// rules is a policy: by the name of a tool, and otherwise bob is asked.
-type rules struct {
-	mu sync.Mutex
-	by map[string]approvals.Ruling
-}
-
-func (r *rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if ruling, ok := r.by[p.Call.Name]; ok {
-		return ruling, nil
-	}
-	return approvals.Ask{Requirement: needsBob(), Why: "it writes", Rule: "writes@1"}, nil
-}
-
-func (r *rules) set(tool string, ruling approvals.Ruling) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.by[tool] = ruling
-}
-
-func (*rules) Strictest(time.Time) approvals.Requirement { return needsBob() }
-
-func needsBob() approvals.Requirement {
-	return approvals.Requirement{Separation: true, Quorums: []approvals.Quorum{{Need: 1, From: approvals.From{Users: []approvals.UserID{"bob", "dora"}}}}}
 }
 
 // commits counts what is written to Redis.
@@ -101,7 +75,7 @@ type world struct {
 	server *httptest.Server
 	store  *state.Store
 	desk   *approvals.Desk
-	policy *rules
+	policy *intaketest.Rules
 	intake *intake.Service
 	ahead  atomic.Int64 // of the clock
 	log    lockedBuffer
@@ -136,7 +110,7 @@ func newWorldOn(t *testing.T, w *world, c *commits) *world {
 
 func build(t *testing.T, client redis.UniversalClient, prefix string, changes ...func(*httpapi.Config)) *world {
 	t.Helper()
-	w := &world{T: t, prefix: prefix, policy: &rules{by: map[string]approvals.Ruling{"free": approvals.Permit{}, "render": approvals.Permit{}, "never": approvals.Refuse{Reason: "not on Fridays"}}}}
+	w := &world{T: t, prefix: prefix, policy: intaketest.NewRules(map[string]approvals.Ruling{"free": approvals.Permit{}, "render": approvals.Permit{}, "never": approvals.Refuse{Reason: "not on Fridays"}})}
 	w.agents.Store(&[]bearer.Agent{
 		{Client: intake.Client{Name: "claude", Owner: "alice", Channel: "C1", PerMinute: 100_000, OpenLimit: 100_000}, Doors: []intake.Door{httpapi.Door}, Tokens: []bearer.Sum{bearer.SumOf(claudeToken)}},
 		{Client: intake.Client{Name: "other", Owner: "carol", Channel: "C1", PerMinute: 3, Fulfills: []intake.Fulfills{{Agent: "claude", Tool: "render"}}}, Doors: []intake.Door{"mcp", httpapi.Door}, Tokens: []bearer.Sum{bearer.SumOf(otherToken)}},
