@@ -169,12 +169,3 @@ func (a answer) write(w http.ResponseWriter) {
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // nobody is left to tell of an error
 }
-
-// Problems are the names of all types of problems, for tests and documentation.
-func Problems() []string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.name
-	}
-	return names
-}

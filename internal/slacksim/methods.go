@@ -198,9 +198,6 @@ func init() { // breaks the cycle between the table and the handlers
 	}
 }
 
-// Methods are the names of the Web API methods that are there, in order.
-func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
-
 // everyScope is every scope that the table names, in order.
 func everyScope() []string {
 	all := []string{"app_mentions:read", "commands"}

@@ -1,0 +1,9 @@
+package slacksim
+
+import (
+	"maps"
+	"slices"
+)
+
+// Methods returns the names of the Web API methods that the simulator has, in order.
+func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
