@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// isIdle reports whether nothing goes on in a thread and nothing waits in it. A
-// thread whose calls wait for people, or whose run is parked, has an active run.
+// isIdle reports whether a thread has neither an active run nor a queued one. The run of
+// a thread whose calls wait for people, or whose run is parked, is active.
 func isIdle(t agentrun.Thread) bool { return t.Active == "" && len(t.Queue) == 0 }
 
 // runField is the field of a thread that says that a run is one of its runs.
@@ -22,8 +22,8 @@ func runField(run string) string { return fieldRun + ":" + run }
 // sweepID is the item of [Removals] for the idle threads of a partition.
 func sweepID(partition int) string { return approvals.NewID("idle", partition, "threads") }
 
-// putIdle notes since when a thread is idle, and that [Retention] has to look. The
-// thread stays in the index when it is used again: whoever looks at it sees that.
+// putIdle stores since when a thread is idle, and that [Retention] has to look at it. A
+// thread that is used again stays in the index until [Retention] looks at it.
 func putIdle(ch *change, p partition, thread string, since, now time.Time) {
 	ch.zadd(p.idle(), thread, scoreOf(since))
 	ch.write("ZADD", string(p.due(Removals)), "NX", scoreOf(now.Add(longestLook)).String(), sweepID(p.n))
@@ -46,8 +46,8 @@ func (s *Store) idleThreads(ctx context.Context, p partition, since time.Time, l
 	return all, nil
 }
 
-// Idle says how many threads are idle, and since when the first of them is; the zero
-// time if none is. Some may be in use again.
+// Idle returns how many threads are idle, and since when the oldest of them is; the zero
+// time if there are none. Some may be in use again.
 func (b Browser) Idle(ctx context.Context) (threads int64, since time.Time, err error) {
 	pipe := b.store.client.Pipeline()
 	counts, firsts := make([]*redis.IntCmd, approvals.Partitions), make([]*redis.ZSliceCmd, approvals.Partitions)
@@ -67,8 +67,8 @@ func (b Browser) Idle(ctx context.Context) (threads int64, since time.Time, err 
 	return threads, since, nil
 }
 
-// firstIdle returns since when the longest idle thread of a partition is idle; zero
-// without one.
+// firstIdle returns since when the oldest idle thread of a partition is idle, or the zero
+// time if there is none.
 func (s *Store) firstIdle(ctx context.Context, p partition) (time.Time, error) {
 	first, err := s.client.ZRangeWithScores(ctx, string(p.idle()), 0, 0).Result()
 	if err != nil || len(first) == 0 {
@@ -77,8 +77,8 @@ func (s *Store) firstIdle(ctx context.Context, p partition) (time.Time, error) {
 	return score(first[0].Score).time(), nil
 }
 
-// moveIdle has a thread looked at as if it were idle since then, or never again if
-// that is zero, unless it became idle anew.
+// moveIdle makes [Retention] treat a thread as idle since then, or forget it if that is
+// zero. It does nothing if the thread has become idle again meanwhile.
 func (s *Store) moveIdle(ctx context.Context, e entry, since time.Time) error {
 	p := s.partition(e.partition)
 	ch := newChange(p, p.request("idle", newRequest("")), time.Minute)

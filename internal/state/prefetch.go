@@ -10,16 +10,16 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// prefetchKept is how long what was read ahead may be handed out. A request is
-// answered sooner; what follows its answer reads again.
+// prefetchKept is how long a document that was read in advance may be used. Requests are
+// answered sooner, and work that follows the answer reads the document again.
 const prefetchKept = time.Second
 
-// Prefetch returns a context in which the first read of any of these documents
-// reads all of them, in one round trip, and a memo before the batch that it is
-// about: that may be newer than the memo and is never older. Each is handed out once: whoever reads it
-// again, after a lost race for example, reads it from the server. So is what this
-// context's own commits have written meanwhile. It never fails: what cannot be
-// read ahead is an error, or is missing, where it is read.
+// Prefetch returns a context in which the first read of any of these documents reads all
+// of them in one round trip. Memos are read before batches, so a batch may be newer than
+// its memo and is never older. Each document that was read in advance is used once: a
+// second read, after a lost race for example, goes to the server, and so does a read
+// after a commit in this context that wrote the document. Prefetch never fails: a
+// document that cannot be read is an error, or missing, where it is used.
 func (s *Store) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
 	p := &prefetch{conn: s.conn, found: make(map[string]redis.Cmder)}
 	p.pipe = s.client.Pipeline()
@@ -49,7 +49,7 @@ func (s *Store) Prefetch(ctx context.Context, r approvals.Reads) context.Context
 
 type prefetchKey struct{}
 
-// A prefetch is what a context reads ahead.
+// A prefetch is what a context reads in advance.
 type prefetch struct {
 	conn *conn
 
@@ -59,8 +59,8 @@ type prefetch struct {
 	found map[string]redis.Cmder
 }
 
-// prefetched takes the answer for this key out of what the context reads ahead,
-// which is read now if it was not. It is nil for any other key.
+// prefetched returns the answer for a key that the context reads in advance, once. The
+// first call reads all of them. It returns nil for any other key.
 func (s *conn) prefetched(ctx context.Context, key string) redis.Cmder {
 	p, ok := ctx.Value(prefetchKey{}).(*prefetch)
 	if !ok || p.conn != s {
@@ -84,7 +84,7 @@ func (s *conn) prefetched(ctx context.Context, key string) redis.Cmder {
 	return cmd
 }
 
-// written takes out of what the context reads ahead what a change may have written.
+// written discards the documents read in advance that a change may have written.
 func (s *conn) written(ctx context.Context, c *change) {
 	p, ok := ctx.Value(prefetchKey{}).(*prefetch)
 	if !ok || p.conn != s {

@@ -10,13 +10,13 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 )
 
-// A Relay passes messages about threads between processes, to those that listen
-// then: nothing is stored, and a message may be lost. One for each process is
-// enough; all its listeners share a connection, which exists while there is one.
+// A Relay passes messages about threads between processes. Nothing is stored: a message
+// reaches the processes that listen when it is sent, and may be lost. A process needs
+// one relay. Its listeners share a connection, which exists while there are any.
 type Relay struct {
 	c *conn
 
-	mu        sync.Mutex // is held while a subscription changes
+	mu        sync.Mutex // guards what follows, also while a subscription changes
 	listeners map[string]map[*func(string)]bool
 	sub       *redis.PubSub
 	end       func() // ends the subscription and waits for it
@@ -27,14 +27,14 @@ func NewRelay(s *Store) *Relay {
 	return &Relay{c: s.conn, listeners: map[string]map[*func(string)]bool{}}
 }
 
-// channel is where messages about a thread go. It is no key.
+// channel returns the name of the channel for messages about a thread. It is not a key.
 func (r *Relay) channel(id agentrun.ThreadID) (string, error) {
 	p, err := r.c.partitionOf(string(id))
 	return p.base + "live:" + string(id), err
 }
 
-// Publish sends a message. heard says whether anybody may have it; without
-// listeners the message costs one short command.
+// Publish sends a message. heard is false only if nobody listens, and in a cluster it is
+// always true.
 func (r *Relay) Publish(ctx context.Context, id agentrun.ThreadID, message string) (heard bool, err error) {
 	channel, err := r.channel(id)
 	if err != nil {
@@ -48,8 +48,9 @@ func (r *Relay) Publish(ctx context.Context, id agentrun.ThreadID, message strin
 	return n > 0 || cluster, nil
 }
 
-// Listen calls to with every message about a thread, one after the other, until
-// leave has returned. to must not block.
+// Listen calls to with every message about a thread, one after the other, until leave is
+// called. A message that arrived before may still be passed on after leave has returned,
+// if the relay has other listeners. to must not block.
 func (r *Relay) Listen(id agentrun.ThreadID, to func(message string)) (leave func(), err error) {
 	channel, err := r.channel(id)
 	if err != nil {
@@ -63,7 +64,7 @@ func (r *Relay) Listen(id agentrun.ThreadID, to func(message string)) (leave fun
 	}
 	if r.listeners[channel] == nil {
 		r.listeners[channel] = map[*func(string)]bool{}
-		_ = r.sub.Subscribe(context.Background(), channel) // an error is that of the connection, which subscribes again by itself
+		_ = r.sub.Subscribe(context.Background(), channel) // after an error the connection is opened and subscribed again
 	}
 	r.listeners[channel][key] = true
 	return func() { r.leave(channel, key) }, nil

@@ -10,23 +10,25 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// RetentionOptions say how long threads stay.
+// RetentionOptions say how long threads are kept.
 type RetentionOptions struct {
-	// Age is how long a thread stays after it was used last; 0 means for ever. It is
-	// asked at every look, so it may change.
+	// Age returns how long a thread is kept after its last use; 0 means for ever. It is
+	// called every time, so the answer may change.
 	Age func() time.Duration
-	// Remains says what stays of a run that is executed elsewhere; nil: nothing.
+	// Remains returns what must be kept of a run that is executed elsewhere. If it is
+	// nil, nothing is kept.
 	Remains func(ctx context.Context, r agentrun.Run) (agentrun.Remains, error)
 }
 
-// A Retention removes threads that nobody has used for long: with their messages,
-// their runs and journals, their batches with the arguments, and what surfaces
-// remember about these. Facts stay. So does a thread in which anything is open, in
-// doubt, due or parked, however old it is. A person who writes in the place of a
-// removed thread begins a new one.
+// A Retention removes threads that nobody has used for a long time, with their messages,
+// runs, journals, batches and arguments, and with the memos of surfaces about them. It
+// keeps facts, and every thread in which anything is open, in doubt, due or parked,
+// however old it is. A person who writes in the place of a removed thread begins a new
+// one.
 //
-// A thread goes in one commit, or in several if it has more than one may carry; then
-// its oldest runs go first and the thread last, so that it can be used in between.
+// A thread is removed in one commit. A thread that is too large for one is removed in
+// several, its oldest runs first and the thread itself last, so that people can still use
+// it in between.
 type Retention struct {
 	store *Store
 	o     RetentionOptions
@@ -41,17 +43,19 @@ func NewRetention(s *Store, o RetentionOptions) *Retention {
 }
 
 const (
-	// longestLook is how often the idle threads of a partition are looked at.
+	// longestLook is the longest time between two looks at the idle threads of a
+	// partition.
 	longestLook = time.Hour
-	// atOnce is how many of them one look removes, and nextLook when the next one
-	// is if there are more: what is removed must not be in the way of what people do.
+	// atOnce is how many threads one look removes at most, and nextLook the time until
+	// the next look if there are more. People must not have to wait for removals.
 	atOnce   = 50
 	nextLook = 10 * time.Second
-	// blocked is when a thread is looked at again that is old enough and has to stay.
+	// blocked is the time until the next look at a thread that is old enough and must
+	// be kept.
 	blocked = 24 * time.Hour
 )
 
-// waitError says when to look again. It is no failure.
+// A waitError says when to look again. It is not a failure.
 type waitError struct{ after time.Duration }
 
 func (e *waitError) Error() string             { return "nothing is to be removed yet" }
@@ -102,12 +106,12 @@ func (r *Retention) Reconcile(ctx context.Context, id string) error {
 	return &waitError{min(max(first.Add(age).Sub(now), nextLook), longestLook)}
 }
 
-// remove removes a thread, or says when to look at it again. What is wrong with one
-// thread does not keep the others.
+// remove removes a thread, or stores when to look at it again. It returns an error only
+// if the store fails: a problem of one thread must not block the others.
 func (r *Retention) remove(ctx context.Context, e entry, now time.Time, age time.Duration) (gone bool, err error) {
 	until, err := r.removeThread(ctx, e, now, age)
 	if stays, ok := errors.AsType[*staysError](err); ok {
-		r.store.log.DebugContext(ctx, "an idle thread stays", slog.String("thread", e.id), slog.String("why", stays.why))
+		r.store.log.DebugContext(ctx, "an idle thread is kept", slog.String("thread", e.id), slog.String("why", stays.why))
 		return false, r.store.moveIdle(ctx, e, now.Add(blocked-age))
 	}
 	switch {
@@ -120,11 +124,11 @@ func (r *Retention) remove(ctx context.Context, e entry, now time.Time, age time
 	case errors.Is(err, approvals.ErrConflict): // something in it is due or parked, or has just changed
 		return false, r.store.moveIdle(ctx, e, now.Add(longestLook-age))
 	}
-	r.store.log.WarnContext(ctx, "an idle thread cannot be removed; it is tried again in a day", slog.String("thread", e.id), slog.Any("err", err))
+	r.store.log.WarnContext(ctx, "cannot remove an idle thread; the next attempt is in a day", slog.String("thread", e.id), slog.Any("err", err))
 	return false, r.store.moveIdle(ctx, e, now.Add(blocked-age))
 }
 
-// A staysError says why an old thread has to stay.
+// A staysError says why an old thread must be kept.
 type staysError struct{ why string }
 
 func (e *staysError) Error() string { return "the thread stays: " + e.why }
