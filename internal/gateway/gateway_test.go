@@ -122,9 +122,10 @@ func TestASilentCallerIsToldToCallAgainAndFindsTheDecision(t *testing.T) {
 	require.Equal(t, q.ID, func() approvals.RunID { c.now("srv_write", `{"n":1}`); return (<-p.watch.asked).ID }())
 	p.decide(q, "bob", approvals.Approve, "")
 	require.Empty(t, w.tool("srv.write").executions(), "nothing runs while nobody waits")
-	got = c.now("srv_write", `{"n":1}`)
+	patient := w.start() // its callers are held until the result is there, however slow the machine is
+	got = patient.client(token).now("srv_write", `{"n":1}`)
 	require.Equal(t, "did {\"n\":1}\n", got.text())
-	<-p.watch.asked
+	<-patient.watch.asked
 	require.Contains(t, c.now("srv_write", `{"n":1}`).text(), "Pending", "one approval is for one call")
 	require.NotEqual(t, q.ID, (<-p.watch.asked).ID)
 	require.Len(t, w.tool("srv.write").executions(), 1)
