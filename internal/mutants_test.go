@@ -98,6 +98,31 @@ var mutants = []mutant{
 		`n.Owner != "" && left > 0 {`, `n.Owner != "" && false {`, "slackui/memo", "TestAClaimIsLookedAtAgainSoon|TestADrawerThatWasTooSlowSavesNothing",
 	},
 	{
+		"an answer on the web is about the arguments that were shown", "uistream/answers.go",
+		"func (q asked) stale() bool { return !begins(q.approval.Call.Digest, q.shown) }", "func (q asked) stale() bool { return false }",
+		"uistream", "TestArgumentsThatWereChangedMeanwhileAreAskedAboutAnew",
+	},
+	{
+		"nothing is acknowledged that too few replicas have", "state/durability.go",
+		"if have < int64(b.replicas) {", "if false {", "state", "TestWithoutItsReplicaNothingIsAcknowledged|TestEveryAcknowledgmentAsksForItsLevel",
+	},
+	{
+		"nothing is acknowledged that is not synced", "state/durability.go",
+		"if len(synced) != 2 || synced[0] < 1 {", "if len(synced) != 2 {", "state", "TestEveryAcknowledgmentAsksForItsLevel|TestARepeatedCommit",
+	},
+	{
+		"a decision about a remote call is used once", "intake/claim.go",
+		"case !st.ClaimedAt.IsZero():", "case false:", "intake", "Claim",
+	},
+	{
+		"a decision about a remote call is used in its time", "intake/claim.go",
+		"case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):", "case false:", "intake", "TestADecisionWaitsAsLongAsThePolicySays",
+	},
+	{
+		"tokens end", "bearer/jwt.go",
+		"if c.ValidateWithLeeway(jwt.Expected{Time: now}, leeway) != nil {", "if false {", "bearer", "TestAJSONWebToken",
+	},
+	{
 		"requests of Slack are signed", "slackui/inbound/signature.go",
 		"if !hmac.Equal([]byte(want), []byte(given)) {", "if !hmac.Equal([]byte(want), []byte(given)) && false {", "slackui/inbound", "TestSignatures",
 	},
