@@ -2,6 +2,7 @@ package approvals_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -274,6 +275,15 @@ func TestNothingIsTakenBackAfterTheDeadline(t *testing.T) {
 	}
 }
 
+// cpu is the time that this process has computed. What others do on the machine is not
+// in it.
+func cpu(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
 func TestALargeQuorumIsQuick(t *testing.T) {
 	var users []UserID
 	for i := range 600 {
@@ -281,10 +291,10 @@ func TestALargeQuorumIsQuick(t *testing.T) {
 	}
 	// Half are in both: the matching has to move most of them.
 	b := open(t, all(of(300, users...), of(300, users[:300]...)))
-	start := time.Now()
+	start := cpu(t)
 	for _, u := range users {
 		b = must(t, b, say(b, u, Approve))
 	}
 	require.Equal(t, Approved, b.Approvals[0].Status)
-	require.Less(t, time.Since(start), 5*time.Second)
+	require.Less(t, cpu(t)-start, 5*time.Second)
 }
