@@ -22,9 +22,32 @@ async function screen(path) {
   page.setDefaultTimeout(20_000);
   page.on("pageerror", (e) => trouble.push(String(e)));
   page.on("request", (r) => { if (!r.url().startsWith(PAGE) && !r.url().startsWith("data:")) trouble.push("asked another host: " + r.url()); });
+  await page.addInitScript(oneByOne);
   await page.goto(PAGE + path);
   return page;
 }
+
+/** oneByOne lets the page see each event of a stream by itself, however many come together: a browser that is late would show them all at once. */
+const oneByOne = () => {
+  const fetched = window.fetch;
+  window.fetch = async (...args) => {
+    const answer = await fetched(...args);
+    if (!answer.headers.get("Content-Type")?.startsWith("text/event-stream")) return answer;
+    let rest = "";
+    const events = new TransformStream({
+      async transform(text, out) {
+        const all = (rest + text).split("\n\n");
+        rest = all.pop();
+        for (const event of all) {
+          out.enqueue(event + "\n\n");
+          await new Promise((next) => setTimeout(next, 10));
+        }
+      },
+      flush: (out) => out.enqueue(rest),
+    });
+    return new Response(answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(events).pipeThrough(new TextEncoderStream()), answer);
+  };
+};
 
 const shot = (page, name) => SHOTS && page.screenshot({ path: join(SHOTS, name + ".png") });
 
@@ -55,18 +78,20 @@ try {
   await chat.setViewportSize({ width: 1000, height: 860 });
   await chat.emulateMedia({ colorScheme: "light" });
 
-  // Bob approves the first in Slack, and the chat shows it by itself.
+  // Bob approves the first in Slack, and the chat shows it by itself: it has it from the
+  // stream that is open.
   await slack.getByRole("radio", { name: "Bob Brandt" }).click();
   await slack.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
   await slack.getByText("Bob can approve it").waitFor();
   await slack.getByText("Chat on the web:").waitFor();
   await slack.getByRole("button", { name: "Open the thread" }).click();
   const card = slack.getByRole("complementary", { name: "Thread" }).locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
+  const asked = [];
+  chat.on("request", (r) => asked.push(r.url()));
   await card.getByRole("button", { name: /^Approve/ }).first().click();
   await slack.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
-  const clicked = Date.now();
   await first.getByText(/^Approved/).waitFor();
-  assert.ok(Date.now() - clicked < 1000, `it took ${Date.now() - clicked} ms`);
+  assert.deepEqual(asked, [], "the chat had to ask");
   assert.ok(existsSync(join(FOLDER, "reports", "2023-q1-sales.txt")), "nothing runs before all are decided");
 
   // Alice, who asked, cannot decide the second; Bob denies it in the chat.
@@ -89,6 +114,15 @@ try {
   await chat.getByText(/2023-q1-sales\.txt: deleted/).waitFor();
   assert.equal(await chat.getByText(says).count(), 1);
   assert.equal(await chat.getByRole("button", { name: "Approve" }).count(), 0);
+
+  // So it is if the history was read while the message was being made, and it is over before the page asks for its stream.
+  await chat.route(/\/api\/chat\/[^/]+$/, async (route) => {
+    const answer = await route.fetch(), before = await answer.json();
+    await route.fulfill({ response: answer, json: { ...before, messages: before.messages.slice(0, 1) } });
+  }, { times: 1 });
+  await chat.reload();
+  await chat.getByText(/2023-q1-sales\.txt: deleted/).waitFor();
+  assert.equal(await chat.getByText(says).count(), 1);
   assert.deepEqual(trouble, []);
 } finally {
   await browser.close();

@@ -44,6 +44,12 @@ function Page({ on }: { on: Setup }) {
 function Conversation({ id, before, on, user, approver }: { id: string; before: Message[]; on: Setup; user: string; approver: string }) {
   const transport = useMemo(() => new DefaultChatTransport<Message>({
     api: "api/chat", headers: { ...headers(on.token, user), "countersign-follow": "true" },
+    fetch: async (...request) => {
+      const answer = await fetch(...request);
+      // No message is being made: one that was, when the history was read, is in it now.
+      if (answer.status === 204) setMessages(await history(id, headers(on.token, user)));
+      return answer;
+    },
   }), [user]);
   const again = async () => { // the stream ended before the message did
     setMessages(await history(id, headers(on.token, user)));
