@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -21,6 +22,8 @@ type socket struct {
 	delivered   int
 	waiting     map[string]chan json.RawMessage // for the acknowledgment, by envelope_id
 	gone        chan struct{}                   // closed when nothing can come from it any more
+
+	unanswered atomic.Int32 // pings since something came from the app
 
 	ending  sync.Once
 	writing sync.Mutex // of messages; control frames may be written beside them, and mu is never waited for with it
@@ -52,13 +55,19 @@ func (w *socket) entry(kind string, message []byte) LogEntry {
 	return LogEntry{Direction: ToApp, Kind: kind, Method: SocketMethod, URL: overSocket + w.id, Request: string(message)}
 }
 
-// keep pings until the connection is over, or the server closes.
+// keep pings until the connection is over, or the server closes. An app that neither
+// answers pings nor says anything is given up. Its pings are counted, not the time: a
+// machine that is late sends them late, too.
 func (s *socketMode) keep(w *socket) {
 	ticks := time.NewTicker(s.cfg.SocketPing)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ticks.C:
+			if w.unanswered.Add(1) > missedPings {
+				s.at(w, func(w *socket) { s.forget(w, "pong_timeout") })
+				return
+			}
 			_ = w.conn.WriteControl(websocket.PingMessage, []byte("Ping from "+socketHost), time.Time{})
 		case <-w.gone:
 			return
@@ -69,14 +78,10 @@ func (s *socketMode) keep(w *socket) {
 	}
 }
 
-// listen reads acknowledgments until the connection is over. An app that
-// neither answers pings nor says anything is given up.
+// listen reads acknowledgments until the connection is over.
 func (s *socketMode) listen(w *socket) {
-	silence := missedPings * s.cfg.SocketPing
-	patience := time.AfterFunc(silence, func() { s.at(w, func(w *socket) { s.forget(w, "pong_timeout") }) })
-	defer patience.Stop()
 	alive := func(string) error {
-		patience.Reset(silence)
+		w.unanswered.Store(0)
 		return nil
 	}
 	w.conn.SetPongHandler(alive)
