@@ -77,9 +77,10 @@ func (s *Server) renew(ctx context.Context, q *asked, b approvals.Batch) error {
 // errForged is an answer to something that nobody was asked.
 var errForged = errors.New("no such request")
 
-// resolve finds the call that an answer is about, if its run belongs to the chat. What
-// does not fit what is stored is refused with [errForged] in words for the person.
-func (s *Server) resolve(ctx context.Context, a answer, ofChat func(agentrun.Run) bool) (asked, error) {
+// resolve finds the call that an answer is about, if there is one for the person, as
+// sees says of its run and batch. What does not fit what is stored is refused with
+// [errForged] in words for the person.
+func (s *Server) resolve(ctx context.Context, a answer, sees func(agentrun.Run, approvals.Batch) (bool, error)) (asked, error) {
 	var q asked
 	id, digest, ok := parseApprovalID(a.approval)
 	if !ok {
@@ -97,7 +98,10 @@ func (s *Server) resolve(ctx context.Context, a answer, ofChat func(agentrun.Run
 	if err != nil {
 		return q, err
 	}
-	if !ofChat(run) {
+	switch ok, err := sees(run, q.batch); {
+	case err != nil:
+		return q, err
+	case !ok:
 		return q, forged(wordsUnknown)
 	}
 	i := slices.IndexFunc(q.batch.Approvals, func(x approvals.Approval) bool { return named(x, digest) })
@@ -234,9 +238,18 @@ func (s *Server) decideAll(ctx context.Context, at place, user approvals.UserID,
 		last bool
 	}
 	var all []found
+	sees := func(run agentrun.Run, b approvals.Batch) (bool, error) {
+		if run.Thread != at.thread {
+			return false, nil
+		}
+		if !at.shared || run.Requester == user { // who sees all of it
+			return true, nil
+		}
+		return s.mayRead(ctx, user, b)
+	}
 	for i, m := range q.Messages {
 		for _, a := range answersIn(m) {
-			x, err := s.resolve(ctx, a, func(run agentrun.Run) bool { return run.Thread == at.thread })
+			x, err := s.resolve(ctx, a, sees)
 			isLast := i == len(q.Messages)-1
 			if errors.Is(err, errForged) && !isLast {
 				p, _ := errors.AsType[*problem](err)

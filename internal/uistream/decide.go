@@ -60,20 +60,16 @@ func (s *Server) readApproval(c caller) error {
 // there is none.
 func (s *Server) askedFor(c caller, a *answer) (asked, error) {
 	a.approval = c.r.PathValue("approval")
-	q, err := s.resolve(c.r.Context(), *a, func(run agentrun.Run) bool { return hasRun(c.r.PathValue("id"), run) })
+	q, err := s.resolve(c.r.Context(), *a, func(run agentrun.Run, b approvals.Batch) (bool, error) {
+		if !hasRun(c.r.PathValue("id"), run) {
+			return false, nil
+		}
+		return s.mayRead(c.r.Context(), c.user, b)
+	})
 	if errors.Is(err, errForged) {
 		return q, refuse(http.StatusNotFound, wordsUnknown)
 	}
-	if err != nil {
-		return q, err
-	}
-	if err := s.c.People.MayRead(c.r.Context(), c.user, q.batch); err != nil {
-		if _, ok := errors.AsType[*RefusedError](err); ok {
-			return q, refuse(http.StatusNotFound, wordsUnknown)
-		}
-		return q, err
-	}
-	return q, nil
+	return q, err
 }
 
 // readAnswer reads the body of a decision.

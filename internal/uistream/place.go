@@ -78,6 +78,16 @@ func (s *Server) load(ctx context.Context, p place, user approvals.UserID, head 
 	return t, s.narrow(ctx, t, user)
 }
 
+// mayRead reports whether the person may read the arguments of a batch. A lookup that
+// failed is an error.
+func (s *Server) mayRead(ctx context.Context, user approvals.UserID, b approvals.Batch) (bool, error) {
+	err := s.c.People.MayRead(ctx, user, b)
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // narrow removes from a turn what the person could not read in the conversation. It
 // keeps the answers of the agent, the calls that the person may read, and everything
 // that they asked for themselves.
@@ -90,13 +100,11 @@ func (s *Server) narrow(ctx context.Context, t *turn, user approvals.UserID) err
 		if may, ok := known[c.batch.ID]; ok {
 			return may, nil
 		}
-		err := s.c.People.MayRead(ctx, user, c.batch)
-		_, refused := errors.AsType[*RefusedError](err)
-		if err != nil && !refused {
-			return false, err
+		may, err := s.mayRead(ctx, user, c.batch)
+		if err == nil {
+			known[c.batch.ID] = may
 		}
-		known[c.batch.ID] = err == nil
-		return err == nil, nil
+		return may, err
 	}
 	var err error
 	if t.ended, err = only(t.ended, reads); err != nil {

@@ -187,6 +187,27 @@ func TestAThreadOfSlackGoesOnFromTheWeb(t *testing.T) {
 	require.NotContains(t, w.opens(alice).historyText(), "say own", "a chat of her own is another")
 }
 
+// Someone who is in the conversation and may not read a call decides nothing about it,
+// and learns nothing of it.
+func TestAnAnswerInAThreadOfSlackIsForThoseWhoMayReadTheCall(t *testing.T) {
+	w, m := inSlack(t, alice, "bobs:asked")
+	c := w.opens(bob)
+	all := read(t, c.do(http.MethodGet, "/api/chat/"+c.chat+"/stream", nil)).all()
+	message, _ := of(all, "start")["messageId"].(string)
+	approval, _ := of(all, "tool-approval-request")["approvalId"].(string)
+	m.become("ops", bob, carol)
+	answer := responded("bobs", "c0.0.0", approval, true, "asked")
+	r := w.opens(carol).answer(message, answer)
+	require.Equal(t, http.StatusConflict, r.code)
+	require.NotContains(t, body(t, r), "asked")
+
+	unreadable := w.opens(carol).answer(message, responded("bobs", "c0.0.0", approval, true, "edited"))
+	require.Equal(t, http.StatusConflict, unreadable.code)
+	require.NotContains(t, body(t, unreadable), "edited", "nor whether it has these arguments")
+	require.Empty(t, w.executed())
+	require.Contains(t, short(read(t, c.answer(message, answer)).all()), "tool-output-available c0.0.0")
+}
+
 // The policy decides who may decide, wherever they see the call.
 func TestACallOfAThreadOfSlackIsDecidedOnTheWeb(t *testing.T) {
 	w, m := inSlack(t, alice, "bobs:asked")
