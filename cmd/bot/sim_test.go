@@ -181,7 +181,7 @@ func (s *sim) thread(user, root string) []message {
 // there is one.
 func (s *sim) await(user, root, what string, ok func(message) bool) message {
 	s.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for {
 		messages := s.thread(user, root)
