@@ -272,3 +272,19 @@ func TestPending(t *testing.T) {
 		})
 	}
 }
+
+// Who watches a run where its message was written sees what comes after people have
+// decided, too.
+func TestAResumedRunKeepsWhereItsMessageWasWritten(t *testing.T) {
+	w := newWorld(t)
+	w.model.answers = []any{calls([3]string{"a", "gated", `{"x":1}`}), says("done")}
+	asked, err := w.runner().Mention(t.Context(), agentrun.Mention{
+		Event: "e", Origin: origin, Agent: "ops", Requester: "alice", Text: "go", Via: "web",
+	})
+	require.NoError(t, err)
+	run := w.work(asked.ID)
+	w.decide(run.Deferred, "a", approvals.Approve, "")
+	resumed := w.resume(run.Deferred)
+	require.Equal(t, run.ID, resumed.Parent)
+	require.Equal(t, "web", resumed.Via)
+}

@@ -72,7 +72,7 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 	}
 	run := Run{
 		ID: runID, Thread: thread.ID, Origin: parent.Origin, Parent: parent.ID, Batch: id,
-		Agent: parent.Agent, Requester: parent.Requester, Prompt: carried(parent), CallsOnly: parent.CallsOnly, Instructions: parent.Instructions,
+		Agent: parent.Agent, Requester: parent.Requester, Prompt: carried(parent), CallsOnly: parent.CallsOnly, Via: parent.Via, Instructions: parent.Instructions,
 		Status: RunQueued, From: thread.Messages, To: thread.Messages, Usage: parent.Usage, CreatedAt: r.c.Now(),
 	}
 	thread.Active = runID

@@ -46,7 +46,7 @@ type Run struct {
 	CallsOnly    bool               // it executes the calls of Parent, a remote run, and asks no model; see [Runner.Execute]
 	Requester    approvals.UserID
 	Prompt       string            // of a resume run: what goes to the model with the answers, mostly nothing
-	Via          string            // the surface at which its message was written, if that is not the thread's own
+	Via          string            // the surface at which its message, or that of Parent, was written, if that is not the thread's own
 	Instructions string            // that came with the message, for the model after those of the agent
 	Supersedes   approvals.BatchID // what the message of this run has ended, see [PendingReject]
 	Status       Status

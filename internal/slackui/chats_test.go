@@ -210,9 +210,14 @@ func TestWhatIsWrittenOnTheWebIsQuotedInItsThread(t *testing.T) {
 	require.Contains(t, fmt.Sprint(m.Blocks), "https://chat.example/c/"+root)
 	require.NotContains(t, m.Text, "<!channel>")
 
+	resumed := run
+	resumed.ID, resumed.Parent, resumed.Prompt = "run-07-c", run.ID, ""
+	require.NoError(t, o.reply(resumed))
+	require.NotContains(t, o.thread("U0ALICE", root)[1].Shown(), "wrote", "a resumed run has no message of its own")
+
 	run.ID, run.Via = "run-07-b", ""
 	require.NoError(t, o.reply(run))
-	require.NotContains(t, o.thread("U0ALICE", root)[1].Shown(), "xxx", "what was written in Slack is there already")
+	require.NotContains(t, o.thread("U0ALICE", root)[2].Shown(), "xxx", "what was written in Slack is there already")
 }
 
 // The right to open a thread on the web is that to read it in Slack, at that moment.

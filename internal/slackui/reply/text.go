@@ -20,7 +20,7 @@ import (
 // was written on the web is quoted first, because the thread does not have it.
 func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	all, err := r.progress(ctx, run)
-	if err == nil && run.Via != "" {
+	if err == nil && run.Via != "" && run.Parent == "" { // a resumed run has no message of its own
 		all[0] = written(run, all[0])
 	}
 	return all, err
