@@ -7,8 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state"
 )
 
 const docsToken = "token-of-the-docs-server"
@@ -80,6 +83,29 @@ func TestPeopleDecideAboutCallsThatTheModelProviderRuns(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, value, docsToken, key)
 	}
+	for _, text := range w.stored(root) { // packed in Redis
+		require.NotContains(t, text, docsToken)
+	}
+}
+
+// stored returns the messages of a thread as they are stored, but for their packing.
+func (w *world) stored(root string) []string {
+	w.t.Helper()
+	store, err := state.Open(w.t.Context(), state.Options{Client: w.redis})
+	require.NoError(w.t, err)
+	id := agentrun.ThreadIDOf(agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: root})
+	thread, err := store.Thread(w.t.Context(), id)
+	require.NoError(w.t, err)
+	messages, err := store.Messages(w.t.Context(), id, 0, thread.Messages)
+	require.NoError(w.t, err)
+	var all []string
+	for _, m := range messages {
+		text, err := agentrun.EncodeMessage(m)
+		require.NoError(w.t, err)
+		all = append(all, string(text))
+	}
+	require.Contains(w.t, strings.Join(all, ""), "page 42 of")
+	return all
 }
 
 // The bot dies while the provider runs a call: people decide, and the approval is

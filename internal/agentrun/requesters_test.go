@@ -85,11 +85,17 @@ func (w *world) forget() {
 	w.t.Helper()
 	ctx, thread := w.t.Context(), w.thread()
 	key := w.store.key(w.t, "messages", string(thread.ID))
-	for i := range int64(thread.Messages) {
-		message := server.LIndex(ctx, key, i).Val()
-		old := regexp.MustCompile(`"authors":\[[^\]]*\],`).ReplaceAllString(message, "")
-		require.NoError(w.t, server.LSet(ctx, key, i, old).Err())
+	messages, err := w.store.Messages(ctx, thread.ID, 0, thread.Messages)
+	require.NoError(w.t, err)
+	noted := 0
+	for i, m := range messages {
+		text, err := agentrun.EncodeMessage(m)
+		require.NoError(w.t, err)
+		old := regexp.MustCompile(`"authors":\[[^\]]*\],`).ReplaceAll(text, nil)
+		noted += len(text) - len(old)
+		require.NoError(w.t, server.LSet(ctx, key, int64(i), old).Err())
 	}
+	require.Positive(w.t, noted, "no message had authors")
 }
 
 // lose deletes a document.
