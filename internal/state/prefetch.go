@@ -78,7 +78,7 @@ func (s *conn) prefetched(ctx context.Context, key string) redis.Cmder {
 		_, _ = p.pipe.Exec(ctx) // each command has its own error
 		p.pipe = nil
 	}
-	if age := s.now().Sub(p.at); age < 0 || age > prefetchKept {
+	if age := s.now().Sub(p.at); age < 0 || age > prefetchKept || unanswered(cmd.Err()) {
 		return nil
 	}
 	return cmd

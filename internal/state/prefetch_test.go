@@ -92,4 +92,12 @@ func prefetches(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, s.CommitMemo(ctx, elsewhere, "people", []byte("4"), 3, 0))
 	now = now.Add(2 * time.Second)
 	memo(ahead, "4")
+
+	// A reader whose time is over takes nothing from the others.
+	ahead = s.Prefetch(ctx, all)
+	over, cancel := context.WithCancel(ahead)
+	cancel()
+	_, err = s.Batch(over, b.ID)
+	require.ErrorIs(t, err, context.Canceled)
+	memo(ahead, "4")
 }
