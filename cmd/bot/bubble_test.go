@@ -74,7 +74,7 @@ const (
 // newBubble is called in a bubble of synctest.
 func newBubble(t *testing.T, policy string, tools func(*replica) ([]agentrun.Tool, error), stories ...openaisim.Story) *bubble {
 	t.Helper()
-	t.Cleanup(func() { time.Sleep(time.Minute) }) // what is closed ends when it has waited
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // goroutines of closed connections end after their last wait
 	w := &bubble{t: t, redis: miniredis.NewMiniRedis(), tools: tools, hosts: map[string]*port{}}
 	first, err := w.redis.Dial() // starts it without a listener
 	require.NoError(t, err)
@@ -407,7 +407,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return l.of.wire(c, nil)
 }
 
-// frozen reports whether a process stands still and will go on.
+// frozen reports whether a process is suspended and will continue.
 func (w *bubble) frozen() bool {
 	return slices.ContainsFunc(w.replicas(), func(r *replica) bool {
 		r.mu.Lock()

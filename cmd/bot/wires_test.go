@@ -13,10 +13,11 @@ import (
 // A port is a [net.Listener] in memory, whose connections hold what is written until
 // it is read.
 //
-// In a bubble of synctest they do what bufconn cannot: none of their timers is set to
-// a time that is over. The runtime runs such a timer in the goroutine that sets it,
-// for the race detector always as the same one. Two at once make it crash, or find
-// races that are none (Go 1.26, timer.modify in runtime/time.go).
+// Unlike those of bufconn, their timers are never set to a time that is over. In a
+// bubble of synctest the runtime runs such a timer in the goroutine that sets it, and
+// the race detector takes all of these goroutines for one. If two of them do so at the
+// same time, the detector crashes or reports races that do not exist (Go 1.26,
+// timer.modify in runtime/time.go).
 type port struct {
 	conns  chan net.Conn
 	closed chan struct{}

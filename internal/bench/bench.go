@@ -144,8 +144,8 @@ func (b *bench) table(t Table) error {
 	return t.print(b.Stdout)
 }
 
-// A shared writer is one that several goroutines write to: Redis and the bots say
-// things beside the bench.
+// A shared writer can be used by several goroutines: Redis and the bots write to the
+// stream of the bench too.
 type shared struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -60,7 +60,7 @@ func (b *bench) clickFloors(ctx context.Context, running *ends, sent func(int) (
 	)
 }
 
-// parts are what floors are made of.
+// parts are the operations from which the floors are built.
 type parts struct {
 	client redis.UniversalClient
 	secret string
@@ -134,7 +134,7 @@ if redis.call('SET', KEYS[1], '1', 'NX', 'PX', 600000) then
 end
 return 1`)
 
-// commit runs the script: once under this name, about this document.
+// commit runs a script that stores the document unless one with this name was stored.
 func (p *parts) commit(ctx context.Context, once, id, doc string) error {
 	in := p.key + ":{p}:"
 	return decide.Run(ctx, p.client, []string{in + "once:" + once, in + id, in + "due"}, doc, id).Err()

@@ -138,7 +138,7 @@ func reports() http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 }
 
-// proxy forwards requests after it did something.
+// proxy calls before with each request, and then forwards the request.
 func proxy(to string, before func(r *http.Request) error) http.Handler {
 	target, _ := url.Parse(to) // it is ours
 	forward := &httputil.ReverseProxy{

@@ -52,9 +52,10 @@ func (t times) at(part float64) time.Duration {
 	return t.each[min(int(part*float64(len(t.each))), len(t.each)-1)]
 }
 
-// load sends requests over so many connections, which take turns among the addresses,
-// each as soon as the one before it was answered. An answer that is not 200 or does not hold want has
-// failed; if most have, that is an error.
+// A load sends requests over a number of connections, which are spread over the
+// addresses. Each connection sends a request as soon as its last one was answered. An
+// answer that is not 200, or does not contain want, has failed. It is an error if most
+// of them have.
 type load struct {
 	addrs []string
 	conns int

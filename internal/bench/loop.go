@@ -24,13 +24,13 @@ const loopAbout = `What one more step of an agent costs: the model asks for a ca
 compared with runs of %d, until their replies are in Slack. "No store" is the same model and the same tool in a loop that keeps nothing.
 "A step" is the time from one call of the tool to the next; the first column compares it, with as many runs at once.`
 
-// How many steps the runs have that are compared.
+// The numbers of steps of the runs that are compared.
 const (
 	fewSteps  = 4
 	manySteps = 16
 )
 
-// loopRuns are how many runs go on at once.
+// loopRuns are the numbers of runs at the same time.
 var loopRuns = []int{1, 16}
 
 // loop measures what a step costs of an agent whose calls need no approval.
@@ -76,8 +76,8 @@ func (b *bench) loop(ctx context.Context) (err error) {
 	return b.table(t)
 }
 
-// A looped is a loop that is measured.
-type looped struct {
+// A loopSubject is an agent loop that is measured.
+type loopSubject struct {
 	name  string
 	tool  *stepTool
 	run   func(ctx context.Context, key string, steps int) error // returns when the run is over
@@ -85,7 +85,7 @@ type looped struct {
 }
 
 // stepCosts returns what a step takes, and costs, while so many runs go on at once.
-func (b *bench) stepCosts(ctx context.Context, l *looped, atOnce int) ([]float64, error) {
+func (b *bench) stepCosts(ctx context.Context, l *loopSubject, atOnce int) ([]float64, error) {
 	n := max(8, atOnce) * max(1, int(b.Length.Seconds()))
 	few, _, err := b.steps(ctx, l, fewSteps, n, atOnce)
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *bench) stepCosts(ctx context.Context, l *looped, atOnce int) ([]float64
 }
 
 // steps executes n runs, and returns what they cost and how long a step of them took.
-func (b *bench) steps(ctx context.Context, l *looped, steps, n, atOnce int) (spent cost, step time.Duration, err error) {
+func (b *bench) steps(ctx context.Context, l *loopSubject, steps, n, atOnce int) (spent cost, step time.Duration, err error) {
 	before, err := b.redis.cost(ctx)
 	if err != nil {
 		return cost{}, 0, err
@@ -124,7 +124,7 @@ func (b *bench) steps(ctx context.Context, l *looped, steps, n, atOnce int) (spe
 	return after.minus(before).without(looks), l.tool.step(), err
 }
 
-// A stepTool is the tool of the runs. It notes when it is called.
+// A stepTool is the tool that the runs call. It records when it is called.
 type stepTool struct {
 	agentrun.Tool
 
@@ -136,8 +136,8 @@ type stepTool struct {
 	steps []time.Duration
 }
 
-// A stepOf is what the tool is called with.
-type stepOf struct {
+// stepArgs are the arguments of the tool.
+type stepArgs struct {
 	Run  string `json:"run"`
 	Step int    `json:"step"`
 	Of   int    `json:"of"`
@@ -146,12 +146,12 @@ type stepOf struct {
 func newStepTool(now func() time.Time, name string, effect agentrun.Effect) (*stepTool, error) {
 	t := &stepTool{now: now, last: map[string]time.Time{}, over: map[string]chan struct{}{}}
 	var err error
-	t.Tool, err = tools.New(tools.Spec[stepOf]{Name: name, Description: "Looks something up.", Approval: tools.Never, Effect: effect},
-		func(_ context.Context, _ agentrun.Call, s stepOf) (string, error) { t.called(s); return "found", nil })
+	t.Tool, err = tools.New(tools.Spec[stepArgs]{Name: name, Description: "Looks something up.", Approval: tools.Never, Effect: effect},
+		func(_ context.Context, _ agentrun.Call, s stepArgs) (string, error) { t.called(s); return "found", nil })
 	return t, err
 }
 
-func (t *stepTool) called(s stepOf) {
+func (t *stepTool) called(s stepArgs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -173,7 +173,7 @@ func (t *stepTool) starts(run string) <-chan struct{} {
 	return t.over[run]
 }
 
-// step is what one step took since it was asked last, in the middle.
+// step returns the median time of a step since the last call of step.
 func (t *stepTool) step() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,12 +183,12 @@ func (t *stepTool) step() time.Duration {
 	return out
 }
 
-// stepStory calls the tool as often as the person says.
+// stepStory is a model that calls the tool as often as the prompt says.
 func stepStory() openaisim.Story {
 	return openaisim.Story{
 		Name: "steps", Prompt: "call TOOL RUN STEPS", Match: func(string) bool { return true },
 		Turn: func(c openaisim.Conversation) openaisim.Reply {
-			s, tool := stepOf{Step: len(c.Results) + 1}, ""
+			s, tool := stepArgs{Step: len(c.Results) + 1}, ""
 			_, asked, _ := strings.Cut(c.User, "call ")
 			if _, err := fmt.Sscanf(asked, "%s %s %d", &tool, &s.Run, &s.Of); err != nil || s.Step > s.Of {
 				return openaisim.Reply{Text: "It is done."}
@@ -199,13 +199,13 @@ func stepStory() openaisim.Story {
 	}
 }
 
-// prompt has the tool called so often.
+// prompt returns the prompt that has the model call the tool this number of times.
 func (t *stepTool) prompt(run string, steps int) string {
 	return fmt.Sprintf("call %s %s %d", t.Spec().Name, run, steps)
 }
 
-// agentLoops are the loop of a bot, with a tool of each effect.
-func (b *bench) agentLoops(ctx context.Context, running *ends, model string) ([]*looped, error) {
+// agentLoops returns the loop of a bot, once with a tool of each effect.
+func (b *bench) agentLoops(ctx context.Context, running *ends, model string) ([]*loopSubject, error) {
 	c := b.configuration(b.fresh())
 	s, err := b.store(ctx, c.Redis.Prefix)
 	if err != nil {
@@ -213,7 +213,7 @@ func (b *bench) agentLoops(ctx context.Context, running *ends, model string) ([]
 	}
 	running.after(s.Close)
 	ask := b.mentioner(s)
-	var all []*looped
+	var all []*loopSubject
 	var has []agentrun.Tool
 	for _, x := range []struct {
 		name, tool string
@@ -224,7 +224,7 @@ func (b *bench) agentLoops(ctx context.Context, running *ends, model string) ([]
 			return nil, err
 		}
 		has = append(has, tool)
-		all = append(all, &looped{name: x.name, tool: tool, store: s, run: func(ctx context.Context, key string, steps int) error {
+		all = append(all, &loopSubject{name: x.name, tool: tool, store: s, run: func(ctx context.Context, key string, steps int) error {
 			over := tool.starts(key)
 			_, id, err := ask(ctx, tool.prompt(key, steps))
 			if err != nil {
@@ -262,8 +262,8 @@ func completed(ctx context.Context, s *state.Store, id approvals.RunID) error {
 	}
 }
 
-// plainLoop is a loop that keeps nothing.
-func (b *bench) plainLoop(at string) (*looped, error) {
+// plainLoop returns a loop that stores nothing.
+func (b *bench) plainLoop(at string) (*loopSubject, error) {
 	tool, err := newStepTool(b.Now, "look_up", agentrun.EffectPure)
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (b *bench) plainLoop(at string) (*looped, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &looped{name: "no store", tool: tool, run: func(ctx context.Context, key string, steps int) error {
+	return &loopSubject{name: "no store", tool: tool, run: func(ctx context.Context, key string, steps int) error {
 		tool.starts(key)
 		spec := tool.Spec()
 		request := agentrun.ModelRequest{

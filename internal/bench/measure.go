@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// A subject answers requests and is measured.
+// A subject is a server that is measured.
 type subject struct {
 	name  string
 	addrs []string // of its replicas
@@ -18,18 +18,18 @@ type subject struct {
 	want  string // in every answer
 	// sent are the requests of a round, which counts from 0.
 	sent func(round int) ([]request, error)
-	// done, if set, returns when all is done that follows from the answers, and how
-	// often it looked at what is due. Its cost counts.
+	// done, if set, waits until all work that follows from the answers is done. It
+	// returns how often it looked at what is due. The cost of that work counts.
 	done func(ctx context.Context) (looks float64, err error)
-	// used is the CPU that a process of its own has used, and whether that is known;
-	// nil if it is in this one.
+	// used returns the CPU time of the subject's own process, and whether that is
+	// known. It is nil if the subject runs in this process.
 	used func() (time.Duration, bool)
 }
 
 // measured are the columns of [bench.measure].
 var measured = []string{"req/s", "p50 ms", "p99 ms", "CPU ms", "Redis CPU ms", "commands", "round trips", "AOF bytes", "failed"}
 
-// The numbers of some of them.
+// The indexes of some of these columns.
 const (
 	perSecond  = 0
 	midTime    = 1
@@ -112,8 +112,8 @@ func (b *bench) inTurn(ctx context.Context, all []subject) (map[string][]float64
 	return middle, nil
 }
 
-// A versus is a column with the requests per second of one of ours, in proportion
-// to those of the row.
+// A versus is a column with the requests per second of the subject ours, divided by
+// those of the row.
 type versus struct{ column, ours string }
 
 // compared measures the subjects in turn and prints the last one first. Of the CPU

@@ -107,7 +107,8 @@ func listens(out io.Reader, port chan<- string) {
 	}
 }
 
-// usedBy is the CPU that another process has used. Only Linux says so without its end.
+// usedBy returns the CPU time that another process has used. While a process runs, that
+// is known on Linux only.
 func usedBy(pid int) (time.Duration, bool) {
 	const tick = time.Second / 100
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

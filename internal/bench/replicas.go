@@ -38,7 +38,7 @@ func (b *bench) replicas(ctx context.Context) error {
 	return b.table(t)
 }
 
-// clicksOfReplicas are the first columns of a row.
+// clicksOfReplicas measures clicks and returns the first columns of a row.
 func (b *bench) clicksOfReplicas(ctx context.Context, seen drawn, replicas int) (_ []float64, err error) {
 	n := b.clicksOfARound()
 	b.said("replicas: %d clicks on %s, %d rounds", n, replicaWords(replicas), b.Rounds)

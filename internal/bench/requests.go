@@ -192,8 +192,8 @@ func (b *bench) press(ctx context.Context, ts string) (payload string, err error
 	return <-sent, nil
 }
 
-// clicksOn are those that approve these requests, as Slack sends them: each differs
-// from the one that was seen in the request that it names and in its own ids.
+// clicksOn returns clicks that approve these requests, as Slack sends them. Each is the
+// click that was seen, with another request and ids of its own.
 func (b *bench) clicksOn(d drawn, all []approvals.Batch) ([]request, error) {
 	var seen struct {
 		Trigger string `json:"trigger_id"`
@@ -213,7 +213,7 @@ func (b *bench) clicksOn(d drawn, all []approvals.Batch) ([]request, error) {
 	return out, nil
 }
 
-// signed is a request of Slack.
+// signed returns a request with the signature of Slack.
 func (b *bench) signed(path string, form url.Values) request {
 	body, stamp := []byte(form.Encode()), strconv.FormatInt(b.Now().Unix(), 10)
 	return newRequest(path, map[string]string{
@@ -222,7 +222,7 @@ func (b *bench) signed(path string, form url.Values) request {
 	}, body)
 }
 
-// size is how long the body of a click is.
+// size returns the length of the body of a click, in bytes.
 func (d drawn) size() int { return len("payload=") + len(url.QueryEscape(d.payload)) }
 
 // names are what names the request in what was seen, each with that of another.

@@ -37,15 +37,15 @@ func (b *bench) storm(ctx context.Context) error {
 	})
 }
 
-// A stormed is what became of many deadlines.
-type stormed struct {
+// A stormResult is what was measured while many deadlines were due.
+type stormResult struct {
 	settled, drawn time.Duration
 	with, without  times // clicks
 	spent          cost
 }
 
 // storms measures many deadlines at once with so many replicas.
-func (b *bench) storms(ctx context.Context, seen drawn, replicas int) (out stormed, err error) {
+func (b *bench) storms(ctx context.Context, seen drawn, replicas int) (out stormResult, err error) {
 	b.said("storm: %d deadlines at once, %s", b.Deadlines, replicaWords(replicas))
 	var running ends
 	defer func() { err = errors.Join(err, running.close()) }()

@@ -77,7 +77,7 @@ func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
 	return w, nil
 }
 
-// takes is what Slack does with a request of the bot.
+// takes serves a request of the bot to Slack.
 func (w *world) takes(rw http.ResponseWriter, r *http.Request) {
 	w.slack.ServeHTTP(rw, r)
 	if r.URL.Path == "/api/views.publish" {
@@ -188,8 +188,8 @@ type replica struct {
 	end  func() error
 }
 
-// group starts so many replicas, which end with what is running, and returns where
-// they take clicks.
+// group starts n replicas, which running ends, and returns the addresses at which they
+// take clicks.
 func (b *bench) group(ctx context.Context, running *ends, c config.Config, n int) (addrs []string, err error) {
 	for range n {
 		if c.HTTP.Listen, err = free(ctx); err != nil {

@@ -137,8 +137,8 @@ func (s *Service) owned(ctx context.Context, c Client, id approvals.BatchID) (ap
 	return of.run, nil
 }
 
-// An owner is whose a batch is: that never changes, and those who follow the facts of
-// a partition ask it for each.
+// An owner is the agent and the run to which a batch belongs. That never changes, and
+// it is needed for each fact when a client follows the events of a partition.
 type owner struct {
 	agent string
 	run   approvals.RunID

@@ -2,7 +2,7 @@ package intake
 
 import "sync"
 
-// kept is what a process remembers and can find out again.
+// kept is a cache of what a process can read from the store again.
 type kept[K comparable, V any] struct {
 	mu  sync.Mutex
 	all map[K]V

@@ -110,7 +110,7 @@ func (d *agentDoc) after(now time.Time) time.Time {
 // MaxDone is how many requests are kept for a list that have their outcome.
 const MaxDone = 200
 
-// unborn is how long a request that was counted may take to be stored.
+// unborn is how long it may take until a request that was counted is stored.
 const unborn = time.Minute
 
 func (d *agentDoc) open() int {

@@ -16,7 +16,7 @@ import (
 // ErrMissing says that there is no redis-server, and how to get one.
 var ErrMissing = errors.New("there is no redis-server in the PATH. Install it (apt-get install redis-server, brew install redis)")
 
-// names are what the program is called: Valkey is Redis by another name.
+// names are the names of the program. Valkey is a fork of Redis that works the same.
 var names = []string{"redis-server", "valkey-server"}
 
 var versionWords = regexp.MustCompile(`\bv=([0-9.]+)`)

@@ -118,7 +118,7 @@ func Check(dir string) (open bool, err error) {
 	return false, f.Close()
 }
 
-// prepare makes the folder, or finds one that nobody else can look into.
+// prepare makes the folder, or returns an error if one is there that others can read.
 func prepare(dir string) error {
 	err := os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // only the folder itself is private
 	if err == nil {
@@ -134,7 +134,7 @@ func prepare(dir string) error {
 	return judge(dir, info)
 }
 
-// judge returns why the folder is not one to keep data in.
+// judge returns an error if data must not be kept in the folder.
 func judge(dir string, info fs.FileInfo) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is a file; name a folder", dir)
@@ -225,7 +225,7 @@ func (f *Folder) answers(ctx context.Context) error {
 	}
 }
 
-// listens reports whether there is a server behind the socket.
+// listens reports whether a server answers on the socket.
 func listens(ctx context.Context, dir string) bool {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", socket(dir))
 	if err == nil {

@@ -59,13 +59,13 @@ func own(ctx context.Context, dir string, tries int) (*os.File, error) {
 	return nil, &InUseError{dir, signed(path)}
 }
 
-// sign writes into a lock file whose it is, for people.
+// sign writes into a lock file which process holds it, for people.
 func sign(f *os.File) error {
 	_, err := f.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0)
 	return err
 }
 
-// signed is who has written into a lock file.
+// signed returns which process has written into a lock file.
 func signed(path string) int {
 	f, err := os.Open(path) //nolint:gosec // see lock
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 // important it is, and the words.
 var logLine = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d{4} [\d:.]+ ([-.*#]) (.*)$`)
 
-// keptLines is how much of what a server said an error tells.
+// keptLines is how many of the last lines of a server an error quotes.
 const keptLines = 4
 
-// said passes on what a server says. What it says while it starts and stops is
-// debug: it warns then of what is meant to be.
+// A said passes on the log of a server. Lines from its start and its stop are logged at
+// debug level, because Redis warns then of what is intended.
 type said struct {
 	log *slog.Logger
 
