@@ -123,9 +123,9 @@ func TestTheBenchMeasuresClicksInAStorm(t *testing.T) {
 
 // What a person opens shows the requests that wait, few or many.
 func TestTheBenchMeasuresWhatPeopleOpen(t *testing.T) {
-	table := measured(t, "--only", "pending", "--pending", "120")[0]
-	for _, row := range []string{"100 pending", "120 pending"} {
-		require.Positive(t, value(t, table, row, "bytes each"))
+	table := measured(t, "--only", "pending", "--pending", "500")[0]
+	require.Positive(t, value(t, table, "500 pending", "bytes each"), "far more than the tables of Redis grow or shrink")
+	for _, row := range []string{"100 pending", "500 pending"} {
 		for _, view := range []string{"status", "list", "Home"} {
 			require.Positive(t, value(t, table, row, view+" ms"), view)
 			require.GreaterOrEqual(t, value(t, table, row, view+" round trips"), 1.0, view)

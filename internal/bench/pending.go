@@ -47,7 +47,10 @@ func (b *bench) pending(ctx context.Context) error {
 	for _, v := range b.views() {
 		t.Columns = append(t.Columns, v.name+" ms", v.name+" commands", v.name+" round trips")
 	}
-	open := 0
+	open := 1 // it brings the scripts along, which are no part of the others
+	if _, err := b.fill(ctx, s, seen, 0, open); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	for _, n := range slices.Compact([]int{min(fewPending, b.Pending), b.Pending}) {
 		each, err := b.fill(ctx, s, seen, open, n)
 		if err == nil {
@@ -83,7 +86,7 @@ func (b *bench) fill(ctx context.Context, s *state.Store, seen drawn, from, to i
 		}
 	}
 	after, err := b.redis.cost(ctx)
-	return after.minus(before).memory / float64(to-from), err
+	return after.minus(before).memory / float64(max(1, to-from)), err
 }
 
 // A view is what a person opens in Slack.
@@ -105,13 +108,13 @@ func (b *bench) views() []view {
 	return []view{{"status", command("status")}, {"list", command("list all")}, {"Home", b.visited}}
 }
 
-// visitors are as many people as open their Home: that of one is not drawn again and
-// again within seconds.
+// visitors is how many people open their Home. Each opens it once, because the Home of
+// one person is not drawn again within seconds.
 const visitors = 2 * (mostViews + 1)
 
 func visitor(n int) string { return fmt.Sprintf("U0VISITOR%d", n) }
 
-// everybody is who is in the simulated Slack.
+// everybody returns the people of the simulated Slack.
 func everybody() []slacksim.Person {
 	all := slacksim.DefaultPeople()
 	for i := range visitors {

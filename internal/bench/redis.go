@@ -163,21 +163,21 @@ type cost struct {
 	commands float64       // that Redis ran, those of scripts too
 	trips    float64       // reads of Redis from its connections: a round trip each, with all that was sent together
 	aof      float64       // bytes written to the log of Redis
-	memory   float64       // bytes that Redis holds
+	memory   float64       // bytes that Redis holds, without its buffers of connections and of the log
 }
 
 func (c cost) minus(o cost) cost {
 	return cost{c.process - o.process, c.server - o.server, c.commands - o.commands, c.trips - o.trips, c.aof - o.aof, c.memory - o.memory}
 }
 
-// without is the cost without that of looking so often at what is due.
+// without returns the cost less that of this number of looks at what is due.
 func (c cost) without(looks float64) cost {
 	c.commands -= looks * backlogCommands
 	c.trips -= looks
 	return c
 }
 
-// each is a part of the cost: that of one, if it is the cost of so many.
+// each returns the cost of one, if c is the cost of n.
 func (c cost) each(n float64) cost {
 	part := func(d time.Duration) time.Duration { return time.Duration(float64(d) / n) }
 	return cost{part(c.process), part(c.server), c.commands / n, c.trips / n, c.aof / n, c.memory / n}
@@ -204,7 +204,9 @@ func (s *server) cost(ctx context.Context) (cost, error) {
 		case key == "aof_current_size":
 			c.aof = n
 		case key == "used_memory":
-			c.memory = n
+			c.memory += n
+		case key == "mem_clients_normal", key == "mem_aof_buffer":
+			c.memory -= n
 		case key == "used_cpu_user", key == "used_cpu_sys":
 			seconds += n
 		}
