@@ -56,8 +56,11 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	}
 	agents := func() []bearer.Agent { return b.credentials(ctx) }
 	s := &remoteServer{served: make(chan error, 1)}
-	guard := bearer.New(bearer.Config{Agents: agents, Now: time.Now, Log: b.log})
-	var err error
+	proxies, err := c.HTTP.TrustedProxies()
+	if err != nil {
+		return nil, err
+	}
+	guard := bearer.New(bearer.Config{Agents: agents, Now: time.Now, Log: b.log, Proxies: proxies})
 	s.api, err = httpapi.New(httpapi.Config{
 		Intake: b.intake, Guard: guard,
 		Keys: b.published(), Origins: c.HTTP.Origins, Hosts: c.HTTP.Hosts, Now: time.Now, Log: b.log,

@@ -64,7 +64,11 @@ func newWebPeople(ctx context.Context, ui *slackui.UI, c config.Config, log *slo
 		}
 		all = append(all, person{p.User, tokens})
 	}
-	of := bearer.PeopleConfig{Now: time.Now, Log: log, Tokens: func() []bearer.Token {
+	proxies, err := c.HTTP.TrustedProxies()
+	if err != nil {
+		return nil, err
+	}
+	of := bearer.PeopleConfig{Now: time.Now, Log: log, Proxies: proxies, Tokens: func() []bearer.Token {
 		var now []bearer.Token
 		for _, p := range all {
 			for _, h := range p.tokens.Now(ctx) {

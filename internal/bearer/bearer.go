@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,8 @@ type Config struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 	HTTP   *http.Client // fetches keys; nil for one with a timeout and without redirects
+	// Proxies stand between agents and the guard, and say in X-Forwarded-For who sends.
+	Proxies []netip.Prefix
 }
 
 // A Guard proves agents. It is safe for concurrent use.
@@ -77,7 +80,7 @@ type Guard struct {
 
 // New returns a guard.
 func New(c Config) *Guard {
-	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now}}
+	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now, proxies: c.Proxies}}
 }
 
 // fetching is the client that fetches keys.
@@ -101,10 +104,10 @@ func (g *Guard) Prove(r *http.Request) (Agent, error) {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return a, err
 	}
-	if after, limited := g.failed.add(r.RemoteAddr); limited {
+	if after, limited := g.failed.add(r); limited {
 		return Agent{}, &LimitedError{After: after}
 	}
-	g.log.InfoContext(r.Context(), "a request proved no agent", slog.String("from", address(r.RemoteAddr).String()), slog.Any("err", err))
+	g.log.InfoContext(r.Context(), "a request proved no agent", slog.String("from", g.failed.from(r).String()), slog.Any("err", err))
 	return Agent{}, err
 }
 
@@ -147,7 +150,7 @@ func (g *Guard) prove(r *http.Request) (Agent, error) {
 	if !isJWT(token) {
 		return Agent{}, ErrRefused
 	}
-	if after, limited := g.failed.limited(r.RemoteAddr); limited {
+	if after, limited := g.failed.limited(r); limited {
 		return Agent{}, &LimitedError{After: after} // signatures take time to verify
 	}
 	return g.byJWT(r.Context(), agents, token)

@@ -9,9 +9,11 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -293,4 +295,47 @@ func TestKeysOfAFileAreReadAnew(t *testing.T) {
 	w.now = w.now.Add(2 * time.Hour)
 	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
 	require.ErrorIs(t, err, bearer.ErrUnavailable)
+}
+
+// A stranger behind a proxy could otherwise keep everyone behind it from signing in
+// with a JSON Web Token, or write an address of their choice.
+func TestBehindATrustedProxyTheLimitIsThatOfTheSender(t *testing.T) {
+	for name, c := range map[string]struct {
+		peer       string
+		first, now []string // X-Forwarded-For
+		same       bool     // the limit of the first sender is that of the second
+	}{
+		"two senders behind the proxy":         {"10.0.0.1:1", []string{"192.0.2.1"}, []string{"192.0.2.2"}, false},
+		"one sender":                           {"10.0.0.1:1", []string{"192.0.2.1"}, []string{"192.0.2.1"}, true},
+		"with a port":                          {"10.0.0.1:1", []string{"192.0.2.1:80"}, []string{"192.0.2.1:81"}, true},
+		"what the sender wrote":                {"10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, []string{"198.51.100.2, 192.0.2.1"}, true},
+		"in several headers":                   {"10.0.0.1:1", []string{"198.51.100.1", "192.0.2.1"}, []string{"198.51.100.2", "192.0.2.1"}, true},
+		"two proxies":                          {"10.0.0.1:1", []string{"192.0.2.1, 10.0.0.2"}, []string{"192.0.2.2, 10.0.0.2"}, false},
+		"what the sender wrote as a proxy":     {"10.0.0.1:1", []string{"192.0.2.1, 10.0.0.2, 198.51.100.1"}, []string{"192.0.2.2, 10.0.0.2, 198.51.100.1"}, true},
+		"no address":                           {"10.0.0.1:1", []string{"192.0.2.1, unknown"}, []string{"192.0.2.2, unknown"}, true},
+		"an IPv6 proxy, one customer":          {"[fd00::1]:1", []string{"2001:db8::1"}, []string{"2001:db8::2"}, true},
+		"an IPv4 proxy on an IPv6 socket":      {"[::ffff:10.0.0.1]:1", []string{"192.0.2.1"}, []string{"192.0.2.2"}, false},
+		"a sender that is no trusted proxy":    {"192.0.2.9:1", []string{"192.0.2.1"}, []string{"192.0.2.2"}, true},
+		"a proxy that says nothing is the one": {"10.0.0.1:1", nil, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := bearer.New(bearer.Config{
+				Agents: func() []bearer.Agent { return nil }, Now: func() time.Time { return time.Unix(1, 0) }, Log: slog.New(slog.DiscardHandler),
+				Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+			})
+			from := func(forwarded []string) error {
+				r := request("Bearer guess")
+				r.RemoteAddr = c.peer
+				r.Header["X-Forwarded-For"] = forwarded
+				_, err := g.Prove(r)
+				return err
+			}
+			for range 20 {
+				require.ErrorIs(t, from(c.first), bearer.ErrRefused)
+			}
+			limited := new(bearer.LimitedError)
+			require.ErrorAs(t, from(c.first), &limited)
+			require.Equal(t, c.same, errors.As(from(c.now), &limited))
+		})
+	}
 }

@@ -1,7 +1,10 @@
 package bearer
 
 import (
+	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,7 +21,8 @@ const (
 // from any address, so that nobody can lock an agent out from behind the same
 // proxy; the one exception are JSON Web Tokens, which take time to verify.
 type failures struct {
-	now func() time.Time
+	now     func() time.Time
+	proxies []netip.Prefix // whose X-Forwarded-For is true
 
 	mu sync.Mutex
 	by map[netip.Prefix]failure
@@ -30,10 +34,10 @@ type failure struct {
 }
 
 // add counts a failure and reports whether there are too many, and for how long.
-func (f *failures) add(remote string) (time.Duration, bool) {
+func (f *failures) add(r *http.Request) (time.Duration, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	from, now := address(remote), f.now()
+	from, now := f.from(r), f.now()
 	if len(f.by) >= maxAddresses {
 		f.forget(now)
 	}
@@ -50,10 +54,10 @@ func (f *failures) add(remote string) (time.Duration, bool) {
 }
 
 // limited is what add would report.
-func (f *failures) limited(remote string) (time.Duration, bool) {
+func (f *failures) limited(r *http.Request) (time.Duration, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e, now := f.by[address(remote)], f.now()
+	e, now := f.by[f.from(r)], f.now()
 	left := e.since.Add(failuresIn).Sub(now)
 	return left, left > 0 && e.count >= maxFailures
 }
@@ -70,16 +74,38 @@ func (f *failures) forget(now time.Time) {
 	}
 }
 
-// address is who sends: one address, or for IPv6 the network of one customer.
-func address(remote string) netip.Prefix {
-	a, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip, bits := a.Addr().Unmap(), 64
+// from is who sends: one address, or for IPv6 the network of one customer.
+func (f *failures) from(r *http.Request) netip.Prefix {
+	ip := f.sender(r)
+	bits := 64
 	if ip.Is4() {
 		bits = 32
 	}
-	p, _ := ip.WithZone("").Prefix(bits)
+	p, _ := ip.Prefix(bits) // of no address it is none
 	return p
+}
+
+// sender is the address that the request comes from. A proxy that is trusted adds to
+// X-Forwarded-For who sent it the request. The address that is nearest to us and is no
+// such proxy counts: anyone can have written what stands before it.
+func (f *failures) sender(r *http.Request) netip.Addr {
+	at := ipOf(r.RemoteAddr)
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		before := ipOf(strings.TrimSpace(hop))
+		if !before.IsValid() || !slices.ContainsFunc(f.proxies, func(p netip.Prefix) bool { return p.Contains(at) }) {
+			break
+		}
+		at = before
+	}
+	return at
+}
+
+// ipOf reads an address, with a port or without.
+func ipOf(text string) netip.Addr {
+	if p, err := netip.ParseAddrPort(text); err == nil {
+		return p.Addr().Unmap().WithZone("")
+	}
+	a, _ := netip.ParseAddr(text) // the zero one if it is none
+	return a.Unmap().WithZone("")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -41,7 +42,8 @@ type PeopleConfig struct {
 	Issuers []Issuer
 	Now     func() time.Time
 	Log     *slog.Logger
-	HTTP    *http.Client // as in [Config]
+	HTTP    *http.Client   // as in [Config]
+	Proxies []netip.Prefix // as in [Config]
 }
 
 // People prove who sends a request. They are safe for concurrent use.
@@ -53,7 +55,7 @@ type People struct {
 
 // NewPeople returns the people of the configuration.
 func NewPeople(c PeopleConfig) *People {
-	return &People{c: c, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now}}
+	return &People{c: c, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now, proxies: c.Proxies}}
 }
 
 // Prove returns the person that the request's Authorization header proves. The
@@ -63,10 +65,10 @@ func (g *People) Prove(r *http.Request) (Person, error) {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return p, err
 	}
-	if after, limited := g.failed.add(r.RemoteAddr); limited {
+	if after, limited := g.failed.add(r); limited {
 		return Person{}, &LimitedError{After: after}
 	}
-	g.c.Log.InfoContext(r.Context(), "a request proved no person", slog.String("from", address(r.RemoteAddr).String()), slog.Any("err", err))
+	g.c.Log.InfoContext(r.Context(), "a request proved no person", slog.String("from", g.failed.from(r).String()), slog.Any("err", err))
 	return Person{}, err
 }
 
@@ -87,7 +89,7 @@ func (g *People) prove(r *http.Request) (Person, error) {
 	if !isJWT(token) {
 		return Person{}, ErrRefused
 	}
-	if after, limited := g.failed.limited(r.RemoteAddr); limited {
+	if after, limited := g.failed.limited(r); limited {
 		return Person{}, &LimitedError{After: after}
 	}
 	return g.byJWT(r.Context(), token)

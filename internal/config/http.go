@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 )
@@ -10,14 +11,32 @@ import (
 // HTTP is the listener for agents that run elsewhere. Without an address there is
 // none.
 type HTTP struct {
-	Listen  string   `yaml:"listen"`  // its address
-	Origins []string `yaml:"origins"` // of the pages that may call it from a browser; none if left out
-	Hosts   []string `yaml:"hosts"`   // names under which it answers on loopback, besides localhost
+	Listen  string   `yaml:"listen"`          // its address
+	Origins []string `yaml:"origins"`         // of the pages that may call it from a browser; none if left out
+	Hosts   []string `yaml:"hosts"`           // names under which it answers on loopback, besides localhost
+	Proxies []string `yaml:"trusted_proxies"` // networks of proxies that say who sends a request; none if left out
+}
+
+// TrustedProxies returns the networks of the proxies.
+func (h HTTP) TrustedProxies() ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	var problems []error
+	for i, text := range h.Proxies {
+		p, err := prefix(text)
+		if err == nil && p.Bits() == 0 {
+			err = fmt.Errorf("%q is every address, so that everyone could say who sends a request", text)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("http.trusted_proxies[%d]: %w", i, err))
+		}
+		all = append(all, p)
+	}
+	return all, errors.Join(problems...)
 }
 
 func (h HTTP) check(wrong func(format string, args ...any)) {
 	if h.Listen == "" {
-		if len(h.Origins)+len(h.Hosts) > 0 {
+		if len(h.Origins)+len(h.Hosts)+len(h.Proxies) > 0 {
 			wrong("http.listen: not set, so the other settings of http have no effect")
 		}
 		return
@@ -26,6 +45,10 @@ func (h HTTP) check(wrong func(format string, args ...any)) {
 		wrong("http.listen: must be an address with a port, such as 127.0.0.1:8090 or :8090, but is %q", h.Listen)
 	}
 	checkOrigins("http.origins", h.Origins, wrong)
+	_, err := h.TrustedProxies()
+	for _, p := range Problems(err) {
+		wrong("%w", p)
+	}
 	for _, name := range h.Hosts {
 		if name == "" || strings.ContainsAny(name, ":/* ") {
 			wrong("http.hosts: %q is no name of a host such as agents.example.com, without a port", name)
