@@ -54,6 +54,9 @@ func serveConfig(ctx context.Context, in *call, needs func(config.Config) error)
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
 	log := e.NewLogger(in.stderr)
+	for _, w := range c.Warnings() {
+		log.WarnContext(ctx, w.Text, slog.String("advice", w.Advice))
+	}
 	keep, err := openData(ctx, e.Data, log)
 	if err != nil {
 		return errors.Join(err, l.Close())

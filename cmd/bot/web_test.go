@@ -24,6 +24,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/doctor"
 )
 
 // A webChat is a chat of a person as a frontend of their own has it.
@@ -383,4 +385,18 @@ func (p *process) memory() int {
 	n, err := strconv.Atoi(strings.Fields(rest)[0])
 	require.NoError(p.t, err)
 	return n
+}
+
+func TestCheckAndStartWarnOfStaticTokensForPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.web()
+	const want = "web.people: static tokens are for development"
+	b := w.start()
+	require.Contains(t, b.out.String(), want)
+	require.NoError(t, b.term())
+	found := doctor.Check(t.Context(), doctor.Options{Path: w.config, Environ: w.env, Now: time.Now})
+	require.True(t, slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return f.Mark == doctor.IsWarning && strings.Contains(f.Text, want) && f.Advice == "in production, use web.issuers"
+	}), "%v", found)
 }

@@ -64,6 +64,34 @@ func (w Web) Emails() bool {
 	return slices.ContainsFunc(w.Issuers, func(i WebIssuer) bool { return i.Emails })
 }
 
+// A Warning is about settings that the bot can run with, and that people hardly want in
+// production.
+type Warning struct{ Text, Advice string }
+
+// Warnings returns those about the people of the web.
+func (c Config) Warnings() []Warning {
+	var all []Warning
+	i := slices.IndexFunc(c.Agents, func(a Agent) bool { return a.Name == c.Web.Agent })
+	if i < 0 {
+		return nil
+	}
+	if len(c.Web.People) > 0 {
+		all = append(all, Warning{
+			"web.people: static tokens are for development. They do not expire, and whoever has one decides as its person",
+			"in production, use web.issuers",
+		})
+	}
+	for n, s := range c.Web.Issuers {
+		if s.Emails && c.Agents[i].Who == nil {
+			all = append(all, Warning{
+				fmt.Sprintf("web.issuers[%d].emails: every full member of the workspace can ask %s on the web, because agents[%d].who is not set", n, c.Web.Agent, i),
+				fmt.Sprintf("set agents[%d].who, or list people in web.issuers[%d].subjects instead of emails", i, n),
+			})
+		}
+	}
+	return all
+}
+
 func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	w := c.Web
 	if w.Agent == "" {

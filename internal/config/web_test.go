@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +82,25 @@ func TestTheAddressOfAChatStaysOnItsPage(t *testing.T) {
 		require.Empty(t, c.Web.PageOf(""))
 	}
 	require.Empty(t, Web{}.PageOf("a"))
+}
+
+func TestSettingsOfTheWebThatAreNotForProductionAreWarnedOf(t *testing.T) {
+	warnings := func(change func(*Config)) []string {
+		c, problems := Decode([]byte(goodWeb))
+		require.Empty(t, problems)
+		change(&c)
+		require.NoError(t, c.Check(), "a warning does not stop the start")
+		var all []string
+		for _, w := range c.Warnings() {
+			require.NotEmpty(t, w.Advice)
+			all = append(all, strings.Split(w.Text, ":")[0])
+		}
+		return all
+	}
+	someone := &People{Users: []approvals.UserID{"U0ALICE"}}
+	require.Equal(t, []string{"web.people", "web.issuers[0].emails"}, warnings(func(*Config) {}))
+	require.Equal(t, []string{"web.people"}, warnings(func(c *Config) { c.Agents[0].Who = someone }))
+	require.Equal(t, []string{"web.people"}, warnings(func(c *Config) { c.Web.Issuers[0].Emails = false }))
+	require.Empty(t, warnings(func(c *Config) { c.Agents[0].Who, c.Web.People = someone, nil }))
+	require.Empty(t, warnings(func(c *Config) { c.Web, c.HTTP = Web{}, HTTP{} }))
 }

@@ -27,6 +27,9 @@ func (c *checker) checkFile() {
 	for _, p := range problems {
 		c.problem("", "%s", p)
 	}
+	for _, w := range read.Warnings() {
+		c.warn(w.Advice, "%s", w.Text)
+	}
 	if len(problems) == 0 {
 		c.fine("%s: %s", c.Path, counted(len(read.Agents), "agent", "agents"))
 	}
