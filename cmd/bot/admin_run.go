@@ -177,6 +177,14 @@ func spoken(m agentrun.Message, add func(moment)) {
 // executed adds what the journal says of a call.
 func executed(e agentrun.Entry, add func(moment)) {
 	m := moment{At: e.At, Call: e.Call, Tool: e.Tool}
+	if e.Unapproved() {
+		m.What = "the model provider ran " + e.Tool + " without approval"
+		if e.Finish.Unsure {
+			m.What += "; whether it took effect is not known"
+		}
+		add(m)
+		return
+	}
 	switch e.State {
 	case agentrun.EntryClaimed:
 		m.What = e.Tool + " is about to begin"

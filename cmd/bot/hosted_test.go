@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -159,6 +160,39 @@ func TestACallThatTheProviderRanUnaskedIsReported(t *testing.T) {
 	p.out.await(t, `level=ERROR msg="the model provider ran a call without approval"`)
 	for _, m := range w.sim.thread(bob, root) {
 		require.Empty(t, m.buttons(""), "nobody is asked about the rest")
+	}
+	require.NoError(t, p.term())
+}
+
+// An operator finds what ran in the story of the run, once for each call, wherever the
+// answer broke off.
+func TestWhatTheProviderRanUnaskedIsInTheStoryOfTheRun(t *testing.T) {
+	w := newWorld(t)
+	w.withDocs(manual)
+	w.model.SkipApproval("docs.ask")
+	p := w.start()
+	for _, fault := range []openaisim.Fault{
+		{}, {Kind: openaisim.Dropped, After: 9}, {Kind: openaisim.CutShort, After: 11}, {Kind: openaisim.ErrorEvent, After: 13}, {Kind: openaisim.MalformedSSE, After: 16},
+	} {
+		if fault.Kind != "" {
+			w.model.Fail(fault)
+		}
+		before := len(w.model.Hosted())
+		root := w.sim.ask("look it up", "")
+		w.sim.await(alice, root, "the report", says("The model provider ran docs.ask without approval."))
+		require.Len(t, w.model.Hosted(), before+2, "the model is not asked again")
+		logged := regexp.MustCompile(`without approval" call=\S+ tool=docs.ask run=(\S+)`).FindAllStringSubmatch(p.out.String(), -1)
+		run := logged[len(logged)-1][1]
+		seen := 0
+		for _, l := range logged {
+			if l[1] == run {
+				seen++
+			}
+		}
+		story, err := w.admin("run", run)
+		require.NoError(t, err)
+		require.Equal(t, seen, strings.Count(story, "the model provider ran docs.ask without approval"), "%s\n%s", fault.Kind, story)
+		require.NotContains(t, story, "page 42")
 	}
 	require.NoError(t, p.term())
 }

@@ -67,7 +67,7 @@
 // model is not asked before each call has a result or is approved. The answer has what
 // came of them, which is stored as their results, and then what the model says next.
 // If nothing certain comes back, the calls are in doubt. What the provider ran without
-// such a request ends the run.
+// such a request ends the run and is in its journal, also if the answer breaks off.
 //
 // # Who asked for a call
 //
@@ -158,6 +158,7 @@
 //	rulings.go                             rulings: what the tool and the policy say of a call
 //	previews.go                            previews: what the calls would change, for the approvers
 //	hosted.go                              provider: have the model's provider run calls
+//	unapproved.go                          what the provider ran without approval
 //	execute.go, precondition.go, late.go   executor: run the calls, and write the journal
 //	deferral.go, ending.go                 the ways in which a run ends
 //	session.go, authors.go                 session: what a worker knows of its run

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,17 +56,31 @@ func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt strin
 	s := v.session
 	history := append(slices.Clip(s.history), s.request(said(parts(plans, s.now), prompt, s.now)...))
 	// Nobody watches: if a call is in doubt, nothing of the response is used.
-	response, err := s.ask(ctx, history, approved, nil)
-	if err != nil {
-		return nil, v.failed(ctx, hosted, entries, err)
+	response, failure := s.ask(ctx, history, approved, nil)
+	if failure != nil {
+		err = v.failed(ctx, hosted, entries, &response, failure)
+	} else {
+		err = v.finished(ctx, hosted, entries, &response)
 	}
-	for i, p := range hosted {
-		finish, outcome := v.finishOf(&response, p)
-		if err := v.executor.end(ctx, p, entries[i], finish, true, outcome); err != nil {
-			return nil, err
-		}
+	switch {
+	case err != nil:
+		return nil, s.stillUnapproved(ctx, response, err)
+	case failure != nil && len(providerCalls(response)) == 0:
+		return nil, nil
 	}
 	return &response, nil
+}
+
+// finished stores what the response says of the calls, and takes it out of it.
+func (v *provider) finished(ctx context.Context, hosted []*plan, entries []*Entry, response *Response) error {
+	var failed error
+	for i, p := range hosted { // what is left of the response nobody approved
+		finish, outcome := v.finishOf(response, p)
+		if failed == nil {
+			failed = v.executor.end(ctx, p, entries[i], finish, true, outcome)
+		}
+	}
+	return failed
 }
 
 // start stores that the calls begin: all of them, or none.
@@ -117,8 +130,11 @@ func (v *provider) hold(ctx context.Context, hosted []*plan) error {
 }
 
 // failed deals with a request that was not answered. Unless it certainly did nothing,
-// its calls may have run.
-func (v *provider) failed(ctx context.Context, hosted []*plan, entries []*Entry, err error) error {
+// its calls may have run. It leaves in the response what nobody approved.
+func (v *provider) failed(ctx context.Context, hosted []*plan, entries []*Entry, response *Response, err error) error {
+	for _, p := range hosted {
+		v.take(response, p)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -164,15 +180,10 @@ const (
 // finishOf takes what became of a call out of the response. What ran as something else
 // than was approved stays in it.
 func (v *provider) finishOf(response *Response, p *plan) (f Finish, outcome string) {
-	at := slices.IndexFunc(response.Parts, func(part ResponsePart) bool {
-		c, ok := part.(ProviderCall)
-		return ok && c.ApprovalRequest == p.request && c.Name == p.call.Name && sameJSON(c.Args, p.call.Args)
-	})
-	if at < 0 {
+	c, ok := v.take(response, p)
+	if !ok {
 		return v.unsure(p, notSaid), "unsure"
 	}
-	c := response.Parts[at].(ProviderCall)
-	response.Parts = slices.Delete(slices.Clone(response.Parts), at, at+1)
 	if c.Unsure {
 		return v.unsure(p, notFinished), "unsure"
 	}
@@ -182,6 +193,20 @@ func (v *provider) finishOf(response *Response, p *plan) (f Finish, outcome stri
 	}
 	part.ProviderCall = string(c.ID)
 	return Finish{Part: part}, string(part.Outcome)
+}
+
+// take takes the call that the provider made for the plan out of the response.
+func (v *provider) take(response *Response, p *plan) (ProviderCall, bool) {
+	at := slices.IndexFunc(response.Parts, func(part ResponsePart) bool {
+		c, ok := part.(ProviderCall)
+		return ok && c.ApprovalRequest == p.request && c.Name == p.call.Name && sameJSON(c.Args, p.call.Args)
+	})
+	if at < 0 {
+		return ProviderCall{}, false
+	}
+	c := response.Parts[at].(ProviderCall)
+	response.Parts = slices.Delete(slices.Clone(response.Parts), at, at+1)
+	return c, true
 }
 
 // sameJSON reports whether two arguments say the same. The provider may write them
@@ -217,34 +242,3 @@ func providerCalls(r Response) []ProviderCall {
 	}
 	return calls
 }
-
-// failUnapproved ends the run because the provider ran calls that nobody had approved.
-// They are in the history and in the journal, the log and the person who asked are
-// told, and nothing else of the response is used.
-func (s *session) failUnapproved(ctx context.Context, used func(*Run), response Response, plans []*plan, known ...RequestPart) error {
-	var names []string
-	var entries []Entry
-	run := s.claim.snapshot()
-	for _, c := range providerCalls(response) {
-		names = append(names, c.Name)
-		s.log(ctx, slog.LevelError, "the model provider ran a call without approval",
-			slog.String("call", string(c.ID)), slog.String("tool", c.Name))
-		part := returned(c.ToolCall, OutcomeSuccess, cut(c.Output), s.now())
-		part.ProviderCall = string(c.ID)
-		if c.Failed {
-			part.Outcome = OutcomeFailed
-		}
-		entries = append(entries, Entry{
-			Run: run.ID, Call: "unapproved:" + c.ID, Tool: c.Name, State: EntryFinished, Fence: s.claim.fence, At: s.now(), Finish: Finish{Part: part},
-		})
-	}
-	response.Parts = slices.DeleteFunc(slices.Clone(response.Parts), func(p ResponsePart) bool {
-		_, ran := p.(ProviderCall)
-		return !ran
-	})
-	words := fmt.Sprintf(unapprovedWords, strings.Join(slices.Compact(names), ", "))
-	return s.failAfter(ctx, used, words, plans, []Message{response}, entries, known...)
-}
-
-const unapprovedWords = "The model provider ran %s without approval. Nothing else of its answer was used, and this run stops here. " +
-	"Ask your Countersign admin to check what it did, and the provider."

@@ -98,14 +98,14 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		return true, s.fail(ctx, nil, words)
 	}
 	response, err := w.request(ctx, run)
+	if len(providerCalls(response)) > 0 {
+		return true, s.failUnapproved(ctx, charge(response), response, nil)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return false, cause
 	}
 	if err != nil {
 		return true, s.fail(ctx, nil, modelWords(err))
-	}
-	if len(providerCalls(response)) > 0 {
-		return true, s.failUnapproved(ctx, charge(response), response, nil)
 	}
 	return w.answered(ctx, response, charge(response))
 }

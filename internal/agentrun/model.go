@@ -49,6 +49,9 @@ type ModelError struct {
 	// NotRun says that the provider certainly did not run the calls of
 	// [ModelRequest].Approved: no request reached it that it did not refuse.
 	NotRun bool
+	// Ran are the calls that the provider made before its answer broke off, or in an
+	// answer that cannot be used. Those that it had not finished are Unsure.
+	Ran []ProviderCall
 }
 
 // ModelErrorCode tells the failures apart.

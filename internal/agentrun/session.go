@@ -3,6 +3,7 @@ package agentrun
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -64,7 +65,8 @@ func (s *session) request(parts ...RequestPart) Request {
 }
 
 // ask asks the model to answer the history. The provider is to run the calls that are
-// approved.
+// approved. With an error the response has the calls that the provider made all the
+// same, and nothing else.
 func (s *session) ask(ctx context.Context, history []Message, approved []approvals.ToolCallID, written func(Delta)) (Response, error) {
 	response, err := s.agent.Model.Request(ctx, ModelRequest{
 		Instructions: instructions(s.agent, s.claim.snapshot()),
@@ -77,7 +79,13 @@ func (s *session) ask(ctx context.Context, history []Message, approved []approva
 		if context.Cause(ctx) == nil {
 			s.log(ctx, slog.LevelWarn, "model failed", slog.String("err", modelClass(err)))
 		}
-		return Response{}, err
+		response = Response{FinishReason: FinishError, RunID: s.claim.id, At: s.now()}
+		if known, ok := errors.AsType[*ModelError](err); ok {
+			for _, c := range known.Ran {
+				response.Parts = append(response.Parts, c)
+			}
+		}
+		return response, err
 	}
 	response = s.tools.called(response)
 	response.RunID, response.At = s.claim.id, s.now()

@@ -37,9 +37,9 @@ type events interface{ RecvRaw() ([]byte, error) }
 type answer interface {
 	add(raw []byte) error
 	begun() bool // whether the model has said anything
-	// ran returns the tools that the provider called itself, also if the answer broke
+	// ran returns the calls that the provider made itself, also if the answer broke
 	// off.
-	ran() []string
+	ran() []agentrun.ProviderCall
 	response() (agentrun.Response, error)
 }
 

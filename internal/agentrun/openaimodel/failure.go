@@ -24,8 +24,8 @@ type failure struct {
 	after time.Duration // the server asked to wait for that long
 	text  string        // for the log
 
-	notRun bool     // the provider certainly did nothing with the request
-	ran    []string // tools that the provider called itself before the answer broke off
+	notRun bool                    // the provider certainly did nothing with the request
+	ran    []agentrun.ProviderCall // what the provider called itself before the answer broke off
 }
 
 // judge says what err means for the next attempt and for people.
@@ -85,7 +85,7 @@ func (f *failure) modelError(n int) *agentrun.ModelError {
 	if words == "" {
 		words = wordsUnavailable(n)
 	}
-	return &agentrun.ModelError{Code: f.code, Words: words, Err: fmt.Errorf("attempt %d: %w", n, errors.New(f.text)), NotRun: f.notRun}
+	return &agentrun.ModelError{Code: f.code, Words: words, Err: fmt.Errorf("attempt %d: %w", n, errors.New(f.text)), NotRun: f.notRun, Ran: f.ran}
 }
 
 // A problem is an error that the server reports, by status or in the stream.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -131,7 +130,7 @@ func (m *Model) fillIn() {
 
 // Request asks for one answer, again and again where that may help. See
 // [agentrun.Model]. The end of ctx is its only error that is not an
-// [*agentrun.ModelError].
+// [*agentrun.ModelError], unless the provider has made calls by then.
 func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.Response, error) {
 	q := m.chatQuery(r)
 	if m.api == Responses {
@@ -142,17 +141,14 @@ func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.
 		if failed == nil {
 			return response, nil
 		}
+		if len(failed.ran) > 0 { // asking again could have it run them again
+			return agentrun.Response{}, failed.modelError(n)
+		}
 		if err := ctx.Err(); err != nil {
 			return agentrun.Response{}, fmt.Errorf("ask the model: %w", err)
 		}
 		if len(r.Approved) > 0 && !failed.notRun {
 			return agentrun.Response{}, failed.modelError(n) // the provider may have run them
-		}
-		if len(failed.ran) > 0 { // asking again could have it run them again
-			failed.words = wordsRan(failed.ran)
-			m.log.ErrorContext(ctx, "the model provider ran calls without approval, and its answer broke off",
-				slog.String("tools", strings.Join(failed.ran, ", ")), slog.String("error", failed.text))
-			return agentrun.Response{}, failed.modelError(n)
 		}
 		if !failed.again || n >= m.attempts {
 			return agentrun.Response{}, failed.modelError(n)

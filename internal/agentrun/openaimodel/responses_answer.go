@@ -18,7 +18,7 @@ type responsesAnswer struct {
 	conceal  func(text string) string
 	unlisted func(label string) // the provider could not list the tools of that server
 	said     bool
-	called   []string // see [answer.ran]
+	called   []agentrun.ProviderCall // see [answer.ran]
 	end      *finished
 
 	progress progress
@@ -59,13 +59,34 @@ type finishedError struct {
 
 func (a *responsesAnswer) begun() bool { return a.said }
 
-func (a *responsesAnswer) ran() []string { return a.called }
+func (a *responsesAnswer) ran() []agentrun.ProviderCall { return a.called }
 
-// see notes a call that the provider makes.
+// see notes a call that the provider makes, in the place of what was known of it. A call
+// of which nothing came yet may have taken effect.
 func (a *responsesAnswer) see(i item) {
-	tool := approvals.Visible(fmt.Sprintf("%.64s.%.128s", i.ServerLabel, i.Name)) // people and the log read it
-	if i.Type == "mcp_call" && !slices.Contains(a.called, tool) {
-		a.called = append(a.called, tool)
+	if i.Type != "mcp_call" {
+		return
+	}
+	text, failed, unsure := i.outcome()
+	if i.Status == "" && i.Output == nil && !failed {
+		failed, unsure = true, true
+	}
+	c := agentrun.ProviderCall{
+		ToolCall: approvals.ToolCall{
+			ID:   approvals.ToolCallID(approvals.Visible(fmt.Sprintf("%.128s", i.ID))),
+			Name: approvals.Visible(fmt.Sprintf("%.64s.%.128s", i.ServerLabel, i.Name)), // people and the log read it
+			Args: concealIn(i.Arguments, a.conceal),
+		},
+		ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed, Unsure: unsure,
+	}
+	at := slices.IndexFunc(a.called, func(known agentrun.ProviderCall) bool {
+		return known.ID == c.ID && (c.ID != "" || known.Name == c.Name)
+	})
+	switch {
+	case at >= 0 && (!unsure || a.called[at].Unsure):
+		a.called[at] = c
+	case at < 0 && len(a.called) < maxItems:
+		a.called = append(a.called, c)
 	}
 }
 

@@ -1,6 +1,8 @@
 package openaimodel_test
 
 import (
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 func TestTheResponsesAPIGivesTheSameAnswer(t *testing.T) {
@@ -132,25 +135,59 @@ func TestResponsesOfManyServersAreRead(t *testing.T) {
 }
 
 // A call that the provider ran before its answer broke off may have taken effect: the
-// model is not asked again, and the person who asked is told.
+// model is not asked again, and the error says what ran.
 func TestAnAnswerThatBreaksOffAfterTheProviderRanACallIsNotAskedForAgain(t *testing.T) {
-	const ran = `{"type":"mcp_call","id":"mcp_1","server_label":"shop","name":"refund","arguments":"{}"}`
-	added := "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":" + ran + "}\n\n"
-	for name, stream := range map[string]string{
-		"broken stream": added,
-		"failed":        end("failed", `{"status":"failed","error":{"code":"server_error","message":"no"},"output":[`+ran+`]}`),
-		"filtered":      end("incomplete", `{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[`+ran+`]}`),
-		"unknown item":  end("completed", `{"status":"completed","output":[`+ran+`,{"type":"web_search_call","id":"ws_1"}]}`),
+	item := func(more string) string {
+		return `{"type":"mcp_call","id":"mcp_1","server_label":"shop","name":"refund","arguments":"{}"` + more + `}`
+	}
+	sent := func(kind, more string) string {
+		return "data: {\"type\":\"response.output_item." + kind + "\",\"output_index\":0,\"item\":" + item(more) + "}\n\n"
+	}
+	const over = `,"status":"completed","output":"ok"`
+	for name, tt := range map[string]struct {
+		stream string
+		unsure bool
+	}{
+		"while it runs":   {sent("added", `,"status":"in_progress"`), true},
+		"after it ran":    {sent("added", `,"status":"in_progress"`) + sent("done", over), false},
+		"what was before": {sent("done", over) + sent("added", ``), false},
+		"failed":          {end("failed", `{"status":"failed","error":{"code":"server_error","message":"no"},"output":[`+item("")+`]}`), true},
+		"filtered":        {end("incomplete", `{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[`+item(over)+`]}`), false},
+		"unknown item":    {sent("done", over) + end("completed", `{"status":"completed","output":[`+item(over)+`,{"type":"web_search_call","id":"ws_1"}]}`), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
 			_, err := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				asked++
 				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, stream)
+				_, _ = io.WriteString(w, tt.stream)
 			}), by(openaimodel.Responses)).Request(t.Context(), ask("hi"))
-			require.Contains(t, modelError(t, err).Words, "The model provider ran shop.refund without approval")
+			require.Len(t, modelError(t, err).Ran, 1)
+			got := modelError(t, err).Ran[0]
+			require.Equal(t, approvals.ToolCall{ID: "mcp_1", Name: "shop.refund", Args: json.RawMessage(`{}`)}, got.ToolCall)
+			require.Equal(t, tt.unsure, got.Unsure)
+			require.Equal(t, tt.unsure, got.Output == "")
 			require.Equal(t, 1, asked)
 		})
 	}
+}
+
+// The caller may give up while the answer comes.
+func TestACanceledAnswerSaysWhatTheProviderRan(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"mcp_call\",\"id\":\"mcp_1\",\"server_label\":\"shop\",\"name\":\"refund\",\"output\":\"ok\"}}\n\n")
+		_, _ = io.WriteString(w, "data: {\"type\":\"response.output_text.delta\",\"output_index\":1,\"delta\":\"So\"}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}), by(openaimodel.Responses)).Request(ctx, writing(ask("hi"), cancel))
+	require.Len(t, modelError(t, err).Ran, 1)
+}
+
+// writing is the request, of which the first words that the model writes are told.
+func writing(r agentrun.ModelRequest, told func()) agentrun.ModelRequest {
+	r.Written = func(agentrun.Delta) { told() }
+	return r
 }

@@ -97,7 +97,7 @@ func (a *chatAnswer) tell(kind agentrun.DeltaKind, text string) {
 }
 
 // ran returns nothing: in this API the provider has no tools of its own.
-func (*chatAnswer) ran() []string { return nil }
+func (*chatAnswer) ran() []agentrun.ProviderCall { return nil }
 
 // begun reports whether the model has said anything.
 func (a *chatAnswer) begun() bool {

@@ -1,9 +1,6 @@
 package openaimodel
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // What people read in the thread when there is no answer.
 const (
@@ -23,9 +20,4 @@ func wordsUnavailable(attempts int) string {
 		return "The model gave no usable answer. Try again later."
 	}
 	return fmt.Sprintf("The model gave no usable answer in %d attempts. Try again later.", attempts)
-}
-
-func wordsRan(tools []string) string {
-	return fmt.Sprintf("The model provider ran %s without approval, and its answer broke off. The calls may have taken effect. "+
-		"Ask your Countersign admin to check what they did, and the provider.", strings.Join(tools, ", "))
 }
