@@ -55,14 +55,20 @@ type unit struct {
 	gone chan struct{} // closed when cmd has ended
 }
 
-// newFleet starts three of this program.
+// newFleet has three of this program.
 func newFleet(t *testing.T, path string) *fleet {
+	t.Helper()
+	return newFleetOn(t, path, statetest.NewInstance(t))
+}
+
+// newFleetOn is newFleet with this Redis.
+func newFleetOn(t *testing.T, path string, server *statetest.Instance) *fleet {
 	t.Helper()
 	f := &fleet{started: map[string]*request{}}
 	for range 3 {
 		f.bots = append(f.bots, &unit{addr: freeAddress(t), path: path})
 	}
-	f.world = newWorldBehind(t, statetest.NewInstance(t), f)
+	f.world = newWorldBehind(t, server, f)
 	f.passes = func() { f.storm.mayStrike() }
 	f.model = openaisim.New(payTheBill)
 	bank := httptest.NewServer(http.HandlerFunc(f.serveBank))
@@ -111,6 +117,10 @@ func (f *fleet) keep(ctx context.Context, u *unit) {
 			_ = cmd.Wait()
 		}
 		close(gone)
+		if err != nil || cmd.ProcessState.ExitCode() > 0 {
+			f.t.Errorf("a bot does not run: %v %v\n%s", err, cmd.ProcessState, log)
+			return
+		}
 	}
 }
 
@@ -252,9 +262,34 @@ func (f *fleet) records() (*state.Store, redis.UniversalClient) {
 	patient.MaxRetries, patient.MaxRetryBackoff = 1000, 100*time.Millisecond
 	client := redis.NewClient(&patient)
 	f.t.Cleanup(func() { _ = client.Close() })
+	return f.recordsOf(client), client
+}
+
+func (f *fleet) recordsOf(client redis.UniversalClient) *state.Store {
+	f.t.Helper()
 	records, err := state.Open(f.t.Context(), state.Options{Client: client})
 	require.NoError(f.t, err)
-	return records, client
+	return records
+}
+
+// works has people ask and decide while more reports that there is more to ask for, and
+// returns all requests when each has its answer and no work is left.
+func (f *fleet) works(records *state.Store, client redis.UniversalClient, more func() bool) (all []*request) {
+	f.t.Helper()
+	var open []*request
+	f.until("the answers", func() bool {
+		for more() && len(open) < 3 {
+			r := f.asks(records)
+			all, open = append(all, r), append(open, r)
+		}
+		for _, r := range open {
+			r.decides()
+		}
+		open = f.answered(open)
+		return len(open) == 0 && !more()
+	})
+	f.until("the end of all work", func() bool { return len(dueWork(f.t, client)) == 0 })
+	return all
 }
 
 // holds checks what must be true of all requests in the end.

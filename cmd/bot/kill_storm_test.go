@@ -160,19 +160,7 @@ func TestKillsOfReplicasAndRedisLoseAndDoubleNothing(t *testing.T) {
 	t.Cleanup(func() { stop(); <-s.done })
 	f.starts()
 	records, client := f.records()
-	var all, open []*request
-	f.until("the answers", func() bool {
-		for !s.over() && len(open) < 3 {
-			r := f.asks(records)
-			all, open = append(all, r), append(open, r)
-		}
-		for _, r := range open {
-			r.decides()
-		}
-		open = f.answered(open)
-		return len(open) == 0 && s.over()
-	})
-	f.until("the end of all work", func() bool { return len(dueWork(t, client)) == 0 })
+	all := f.works(records, client, func() bool { return !s.over() })
 	sum := f.holds(fault{doubts: true}, all, records)
 	t.Logf("%d strikes, seed %d: killed were %v; %d requests: 0 lost, 0 doubled, %d in doubt, %d idempotent calls repeated, %d messages posted twice",
 		*kills, *killSeed, s.killed, len(all), sum.doubts, sum.again, sum.copies)

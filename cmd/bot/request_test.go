@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -304,7 +305,7 @@ type toll struct{ points, doubts, again, copies int }
 func dueWork(t *testing.T, c redis.UniversalClient) map[string]int64 {
 	t.Helper()
 	left := map[string]int64{}
-	keys, err := c.Keys(t.Context(), "*due:*").Result()
+	keys, err := keysLike(t.Context(), c, "*due:*")
 	require.NoError(t, err)
 	for _, key := range keys {
 		if strings.HasSuffix(key, ":"+string(state.Removals)) || c.Type(t.Context(), key).Val() != "zset" {
@@ -314,4 +315,21 @@ func dueWork(t *testing.T, c redis.UniversalClient) map[string]int64 {
 		require.NoError(t, err)
 	}
 	return left
+}
+
+// keysLike returns the keys of all servers that match the pattern.
+func keysLike(ctx context.Context, c redis.UniversalClient, pattern string) (all []string, err error) {
+	cluster, is := c.(*redis.ClusterClient)
+	if !is {
+		return c.Keys(ctx, pattern).Result()
+	}
+	var mu sync.Mutex
+	err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		keys, err := node.Keys(ctx, pattern).Result()
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, keys...)
+		return err
+	})
+	return all, err
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,6 +76,22 @@ func (i *Instance) Follows() {
 	Await(i.tb, "the replica to follow", func() bool {
 		return strings.Contains(i.Client.Info(i.tb.Context(), "replication").Val(), "master_link_status:up")
 	})
+}
+
+// isPrimary reports whether the server takes writes.
+func (i *Instance) isPrimary() bool {
+	role, err := i.Client.Do(i.tb.Context(), "ROLE").Slice()
+	return err == nil && role[0] == "master"
+}
+
+// commands returns how many commands the server has done, ours among them.
+func (i *Instance) commands() (n int64) {
+	for line := range strings.Lines(i.Client.Info(i.tb.Context(), "stats").Val()) {
+		if v, ok := strings.CutPrefix(line, "total_commands_processed:"); ok {
+			n, _ = strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+		}
+	}
+	return n
 }
 
 // Promote makes a replica one that takes writes.
