@@ -16,10 +16,9 @@ import (
 type Relay struct {
 	c *conn
 
-	mu        sync.Mutex // guards what follows, also while a subscription changes
+	mu        sync.Mutex // guards what follows; never held while anything is sent
 	listeners map[string]map[*func(string)]bool
-	sub       *redis.PubSub
-	end       func() // ends the subscription and waits for it
+	sub       *subscription // nil: there are no listeners
 }
 
 // NewRelay returns the relay of the store.
@@ -48,9 +47,10 @@ func (r *Relay) Publish(ctx context.Context, id agentrun.ThreadID, message strin
 	return n > 0 || cluster, nil
 }
 
-// Listen calls to with every message about a thread, one after the other, until leave is
-// called. A message that arrived before may still be passed on after leave has returned,
-// if the relay has other listeners. to must not block.
+// Listen calls to with messages about a thread, one after the other, until leave is
+// called. It does not wait for the server: messages come once that has the subscription.
+// One that arrived before may still be passed on after leave has returned, if the relay
+// has other listeners. to must not block.
 func (r *Relay) Listen(id agentrun.ThreadID, to func(message string)) (leave func(), err error) {
 	channel, err := r.channel(id)
 	if err != nil {
@@ -59,57 +59,129 @@ func (r *Relay) Listen(id agentrun.ThreadID, to func(message string)) (leave fun
 	key := &to
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.listeners) == 0 {
-		r.begin()
+	if r.sub == nil {
+		r.sub = r.subscribe()
 	}
 	if r.listeners[channel] == nil {
 		r.listeners[channel] = map[*func(string)]bool{}
-		_ = r.sub.Subscribe(context.Background(), channel) // after an error the connection is opened and subscribed again
+		r.sub.changed()
 	}
 	r.listeners[channel][key] = true
-	return func() { r.leave(channel, key) }, nil
+	return sync.OnceFunc(func() { r.leave(channel, key) }), nil
 }
 
 func (r *Relay) leave(channel string, key *func(string)) {
 	r.mu.Lock()
-	end := func() {}
-	defer func() { end() }()
-	defer r.mu.Unlock()
+	sub := r.sub
 	delete(r.listeners[channel], key)
-	if len(r.listeners[channel]) > 0 {
-		return
+	if len(r.listeners[channel]) == 0 {
+		delete(r.listeners, channel)
+		sub.changed()
 	}
-	delete(r.listeners, channel)
-	if len(r.listeners) == 0 {
-		end = r.end
-		return
+	last := len(r.listeners) == 0
+	if last {
+		r.sub = nil
 	}
-	_ = r.sub.Unsubscribe(context.Background(), channel) // likewise
+	r.mu.Unlock()
+	if last {
+		sub.end()
+	}
 }
 
-// begin opens the connection.
-func (r *Relay) begin() {
-	sub, done := r.c.client.Subscribe(context.Background()), make(chan struct{})
-	r.sub = sub
-	r.end = func() {
-		_ = sub.Close() // nothing is written on it
-		<-done
+// A subscription is a connection that is subscribed to what the listeners of a relay
+// want.
+type subscription struct {
+	pubsub *redis.PubSub
+	wake   chan struct{} // ready if they may want other channels now
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// changed says that the listeners may want other channels.
+func (s *subscription) changed() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is about to look
 	}
-	messages := sub.Channel()
-	go func() {
-		defer close(done)
+}
+
+// end ends the subscription and waits for it.
+func (s *subscription) end() {
+	s.stop()
+	_ = s.pubsub.Close() // nothing is written on it
+	s.ended.Wait()
+}
+
+// subscribe opens the connection.
+func (r *Relay) subscribe() *subscription {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &subscription{pubsub: r.c.client.Subscribe(ctx), wake: make(chan struct{}, 1), stop: stop}
+	messages := s.pubsub.Channel()
+	s.ended.Go(func() { r.follow(ctx, s) })
+	s.ended.Go(func() {
 		for m := range messages {
-			r.mu.Lock()
-			var to []func(string)
-			if r.sub == sub {
-				for f := range r.listeners[m.Channel] {
-					to = append(to, *f)
-				}
-			}
-			r.mu.Unlock()
-			for _, f := range to {
-				f(m.Payload)
+			for _, to := range r.listening(s, m.Channel) {
+				to(m.Payload)
 			}
 		}
-	}()
+	})
+	return s
+}
+
+// follow subscribes to what the listeners want, until ctx ends. After an error the
+// client opens the connection and subscribes again.
+func (r *Relay) follow(ctx context.Context, s *subscription) {
+	have := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+		want := r.wanted(s)
+		if gone := without(have, want); len(gone) > 0 {
+			_ = s.pubsub.Unsubscribe(ctx, gone...)
+		}
+		if added := without(want, have); len(added) > 0 {
+			_ = s.pubsub.Subscribe(ctx, added...)
+		}
+		have = want
+	}
+}
+
+// without returns what is in all and not in these.
+func without(all, these map[string]bool) []string {
+	var out []string
+	for x := range all {
+		if !these[x] {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// wanted are the channels that have listeners.
+func (r *Relay) wanted(s *subscription) map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want := map[string]bool{}
+	if r.sub == s {
+		for channel := range r.listeners {
+			want[channel] = true
+		}
+	}
+	return want
+}
+
+// listening are the listeners of a channel.
+func (r *Relay) listening(s *subscription, channel string) []func(string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []func(string)
+	if r.sub == s {
+		for to := range r.listeners[channel] {
+			all = append(all, *to)
+		}
+	}
+	return all
 }

@@ -1,8 +1,12 @@
 package state_test
 
 import (
+	"context"
+	"net"
+	"sync/atomic"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -65,4 +69,42 @@ func relays(t *testing.T, c redis.UniversalClient) {
 	require.Error(t, err)
 	_, err = from.Publish(t.Context(), "made-up", "x")
 	require.Error(t, err)
+}
+
+// A stream of a chat must not wait until a connection is made, nor must the others.
+func TestListeningDoesNotWaitForTheServer(t *testing.T) {
+	m := miniredis.RunT(t)
+	dial, hangs, hung := make(chan struct{}), atomic.Bool{}, make(chan struct{}, 1)
+	c := redis.NewClient(&redis.Options{Addr: m.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if hangs.Load() {
+			select {
+			case hung <- struct{}{}:
+			default:
+			}
+			select {
+			case <-dial:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}})
+	t.Cleanup(func() { _ = c.Close() })
+	relay := state.NewRelay(openStore(t, c, newClock().now))
+	hangs.Store(true)
+	got := make(chan string, 100)
+	leaveOne, err := relay.Listen(ids{24}.thread("t"), func(m string) { got <- m })
+	require.NoError(t, err)
+	<-hung
+	leaveTwo, err := relay.Listen(ids{25}.thread("t"), func(string) {})
+	require.NoError(t, err)
+	leaveTwo()
+	leaveTwo() // once more does no harm
+	hangs.Store(false)
+	close(dial)
+	statetest.Await(t, "the subscription", func() bool {
+		_, err := relay.Publish(t.Context(), ids{24}.thread("t"), "ready")
+		return err == nil && len(got) > 0
+	})
+	leaveOne()
 }
