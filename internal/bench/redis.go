@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +18,9 @@ import (
 
 // prefix begins the prefixes of all keys that are written.
 const prefix = "countersign-bench"
+
+// scratch begins the names of all folders that are made.
+const scratch = "countersign-bench-"
 
 // A server is the Redis that is measured with.
 type server struct {
@@ -58,16 +60,16 @@ func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, 
 
 // start starts a server on a socket in a new folder.
 func (s *server) start(ctx context.Context, said io.Writer) error {
-	dir, err := os.MkdirTemp("", "countersign-bench-")
+	dir, remove, err := redisserver.Scratch(scratch)
 	if err != nil {
 		return fmt.Errorf("make a folder for Redis: %w", err)
 	}
 	child, err := redisserver.Start(ctx, dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return errors.Join(err, remove())
 	}
 	s.url = child.URL()
-	s.end = func() error { return errors.Join(child.Stop(), os.RemoveAll(dir)) }
+	s.end = func() error { return errors.Join(child.Stop(), remove()) }
 	return nil
 }
 

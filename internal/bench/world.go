@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/redisserver"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
@@ -58,10 +59,12 @@ func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if w.folder, err = os.MkdirTemp("", "countersign-bench-"); err != nil {
+	folder, remove, err := redisserver.Scratch(scratch)
+	if err != nil {
 		return w, fmt.Errorf("make a folder for the policy: %w", err)
 	}
-	w.after(func() error { return os.RemoveAll(w.folder) })
+	w.folder = folder
+	w.after(remove)
 	if err := os.WriteFile(w.policy(), []byte(policy), 0o600); err != nil {
 		return w, fmt.Errorf("write the policy: %w", err)
 	}
