@@ -104,6 +104,19 @@ func TestASecondBotOnAFolderIsRefused(t *testing.T) {
 	require.NoError(t, first.term())
 }
 
+// A Redis with much data reads its log for minutes before it answers.
+func TestABotThatIsStoppedWhileItsRedisReadsItsLogEndsWithoutAnError(t *testing.T) {
+	t.Parallel()
+	w := newDataWorld(t)
+	programs := t.TempDir()
+	const reads = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'Redis server v=7.0.15' && exit\necho reading >&2\nexec sleep 600\n"
+	require.NoError(t, os.WriteFile(filepath.Join(programs, "redis-server"), []byte(reads), 0o700))
+	w.env = append(w.env, "PATH="+programs+":"+os.Getenv("PATH"), "COUNTERSIGN_LOG_LEVEL=debug")
+	b := w.launch()
+	b.out.await(t, "said=reading")
+	require.NoError(t, b.term(), "%s", b.out)
+}
+
 // serveOnData is what `bot serve --data` says of an installation.
 func serveOnData(t *testing.T, i *installation, data string) error {
 	t.Helper()

@@ -59,6 +59,9 @@ func serveConfig(ctx context.Context, in *call, needs func(config.Config) error)
 	}
 	keep, err := openData(ctx, e.Data, log)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = nil // stopped before it began: Redis may read its log for minutes
+		}
 		return errors.Join(err, l.Close())
 	}
 	return errors.Join(serve(ctx, l, c, e, in.extra, func() {}, log), keep())
