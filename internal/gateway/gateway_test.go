@@ -306,7 +306,7 @@ func TestAPermittedCallThatOutlastsItsCallerRunsOnce(t *testing.T) {
 	close(end)
 	require.Equal(t, "done\n", (<-elsewhere).text(), "on another replica too")
 	require.Len(t, w.tool("srv.free").executions(), 1)
-	require.Equal(t, "done\n", c.now("srv_free", `{"n":1}`).text())
+	require.Equal(t, "done\n", w.start().client(token).now("srv_free", `{"n":1}`).text())
 	require.Len(t, w.tool("srv.free").executions(), 2, "the result was given, so this is another call")
 }
 
@@ -315,9 +315,8 @@ func TestAPermittedCallInDoubtIsNotRepeated(t *testing.T) {
 	w.tool("srv.free").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
 		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended."}
 	}
-	c := w.start(func(c *gateway.Config) { c.Silent = time.Second }).client(token)
 	for range 2 {
-		require.Contains(t, c.now("srv_free", `{"n":1}`).text(), "nothing runs twice")
+		require.Contains(t, w.start().client(token).leftInDoubt("srv_free", `{"n":1}`).text(), "nothing runs twice")
 	}
 	require.Len(t, w.tool("srv.free").executions(), 1)
 }
@@ -358,17 +357,16 @@ func TestACallInDoubtIsNotRepeated(t *testing.T) {
 	w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
 		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended."}
 	}
-	p := w.start(func(c *gateway.Config) { c.Silent = 2 * time.Second })
-	c := p.client(token)
-	answer := c.call(t.Context(), "srv_write", `{"n":1}`, false)
+	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })
+	p.client(token).now("srv_write", `{"n":1}`)
 	q := <-p.watch.asked
 	p.decide(q, "bob", approvals.Approve, "")
-	got := <-answer
-	require.True(t, got.IsError)
-	require.Contains(t, got.text(), "it is not known whether it took effect")
-	got = c.now("srv_write", `{"n":1}`)
-	require.True(t, got.IsError)
-	require.Contains(t, got.text(), "People are asked what to do")
+	for range 2 {
+		got := w.start().client(token).leftInDoubt("srv_write", `{"n":1}`)
+		require.True(t, got.IsError)
+		require.Contains(t, got.text(), "it is not known whether it took effect")
+		require.Contains(t, got.text(), "People are asked what to do")
+	}
 	require.Equal(t, approvals.InDoubt, p.batch(q).Execution.State)
 	require.Len(t, w.tool("srv.write").executions(), 1)
 }
@@ -393,11 +391,12 @@ func TestACallWhoseProcessDiedIsForPeople(t *testing.T) {
 	<-began
 	ahead.Store(int64(time.Hour))
 
-	next := w.start(func(c *gateway.Config) { c.Silent = 2 * time.Second })
-	got := next.client(token).now("srv_write", `{"n":1}`)
+	next := w.start()
+	got := next.client(token).leftInDoubt("srv_write", `{"n":1}`)
 	require.Equal(t, q.ID, (<-next.watch.asked).ID)
 	require.Contains(t, got.text(), "it is not known whether it took effect")
 	require.Contains(t, got.text(), "People are asked what to do")
+	next = w.start()
 	e, err := next.runner.Executed(t.Context(), q.ID)
 	require.NoError(t, err)
 	run, err := next.store.Run(t.Context(), e.Run)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -311,6 +312,23 @@ func (c *client) call(ctx context.Context, name, args string, progress bool) <-c
 func (c *client) now(name, args string) said {
 	c.Helper()
 	return <-c.call(c.Context(), name, args, false)
+}
+
+// leftInDoubt makes a call, ends its hold once the caller has heard that the call is
+// in doubt, and returns the answer. The process holds nothing any more.
+func (c *client) leftInDoubt(name, args string) said {
+	c.Helper()
+	answer := c.call(c.Context(), name, args, true)
+	for heard := ""; !strings.HasPrefix(heard, "in doubt, people decide"); {
+		select {
+		case p := <-c.progress:
+			heard = p.Message
+		case got := <-answer:
+			require.Fail(c, "it was answered before it was in doubt", got.text())
+		}
+	}
+	c.gateway.Drain()
+	return <-answer
 }
 
 func (p *process) decide(q intake.Request, by approvals.UserID, v approvals.Verdict, reason string) {
