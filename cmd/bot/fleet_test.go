@@ -66,7 +66,7 @@ func newFleetOn(t *testing.T, path string, server *statetest.Instance) *fleet {
 	t.Helper()
 	f := &fleet{started: map[string]*request{}}
 	for range 3 {
-		f.bots = append(f.bots, &unit{addr: freeAddress(t), path: path})
+		f.bots = append(f.bots, &unit{addr: statetest.FreeAddr(t), path: path})
 	}
 	f.world = newWorldBehind(t, server, f)
 	f.passes = func() { f.storm.mayStrike() }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // serverFiles is the MCP server of npm that works on a folder.
@@ -30,10 +31,7 @@ func serverFiles(t *testing.T) string {
 // that works on the folder, and returns its address.
 func (w *world) gateway(folder string) string {
 	w.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(w.t, err)
-	addr := l.Addr().String()
-	require.NoError(w.t, l.Close())
+	addr := statetest.FreeAddr(w.t)
 	node, err := exec.LookPath("node")
 	require.NoError(w.t, err)
 	old, err := os.ReadFile(w.config)

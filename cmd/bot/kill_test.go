@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,7 +96,7 @@ func newWorldBehind(t *testing.T, server *statetest.Instance, way http.RoundTrip
 	t.Helper()
 	w := &world{t: t, server: server, folder: t.TempDir(), model: openaisim.New(demo.Stories()...)}
 	require.NoError(t, demo.Seed(w.folder))
-	w.addr = freeAddress(t)
+	w.addr = statetest.FreeAddr(t)
 
 	bot := "http://" + w.addr
 	workspace := slacksim.Config{
@@ -134,15 +133,6 @@ policy: %q
 `, w.folder, writePolicy(t, t.TempDir(), oneOfSRE)))
 	w.sim = newSim(t, slackServer.URL)
 	return w
-}
-
-// freeAddress is one on which nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
 }
 
 // process is one `bot serve`.

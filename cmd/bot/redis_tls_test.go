@@ -24,6 +24,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // certificate writes a certificate for redis.internal that has signed itself, and its
@@ -55,10 +56,7 @@ func TestTheBotWorksOverTLSAsAUserWithFewRights(t *testing.T) {
 	rights := regexp.MustCompile("`(~countersign:[^`]*)` is enough").FindStringSubmatch(string(page))
 	require.NotNil(t, rights)
 	cert, key := certificate(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := l.Addr().String()
-	require.NoError(t, l.Close())
+	addr := statetest.FreeAddr(t)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
 	dir := t.TempDir()

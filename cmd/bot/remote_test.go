@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // remote is an agent that runs elsewhere, as the bot's HTTP API sees it.
@@ -31,10 +32,7 @@ type remote struct {
 // listen opens the HTTP API in the configuration of the world, for one agent.
 func (w *world) listen() *remote {
 	w.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(w.t, err)
-	addr := l.Addr().String()
-	require.NoError(w.t, l.Close())
+	addr := statetest.FreeAddr(w.t)
 	r := &remote{t: w.t, url: "http://" + addr, token: "first", tokens: filepath.Join(w.t.TempDir(), "tokens")}
 	r.accept("first")
 	old, err := os.ReadFile(w.config)

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/doctor"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // A webChat is a chat of a person as a frontend of their own has it.
@@ -40,10 +41,7 @@ type webChat struct {
 // people are their ids.
 func (w *world) web() *webChat {
 	w.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(w.t, err)
-	addr := l.Addr().String()
-	require.NoError(w.t, l.Close())
+	addr := statetest.FreeAddr(w.t)
 	old, err := os.ReadFile(w.config)
 	require.NoError(w.t, err)
 	var people strings.Builder

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 const password = "s3cr3t"
@@ -37,10 +37,7 @@ func (s *said) String() string {
 
 func TestOpenWaitsForRedisAndSaysSo(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := l.Addr().String()
-	require.NoError(t, l.Close())
+	addr := statetest.FreeAddr(t)
 
 	var log said
 	opened := make(chan error, 1)
@@ -53,7 +50,7 @@ func TestOpenWaitsForRedisAndSaysSo(t *testing.T) {
 		}
 		opened <- err
 	}()
-	require.Eventually(t, func() bool { return log.String() != "" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return log.String() != "" }, time.Minute, time.Millisecond)
 	require.Contains(t, log.String(), "Redis does not answer")
 	require.Contains(t, log.String(), "redis://"+addr)
 	m := miniredis.NewMiniRedis()

@@ -5,13 +5,16 @@ package statetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startup is how long servers may take until they answer, on a busy machine.
+// startup is how long a server may take until it answers, however busy the machine is.
 const startup = time.Minute
 
 const missing = "These tests run against a real Redis. Install it (apt-get install redis-server, " +
@@ -136,15 +139,29 @@ func scratch(tb testing.TB) string {
 	return dir
 }
 
+// FreeAddr returns an address of this machine on which nobody listens. Its port is not
+// one that the system gives to who asks for any, or to a client: such a port could be
+// taken before the server listens, or while it is down.
+func FreeAddr(tb testing.TB) string {
+	tb.Helper()
+	const lowest, given = 10_000, 32_768 // from here on the system gives ports out
+	for {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(given-lowest))) //nolint:gosec // no secret
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		require.NoError(tb, err)
+		require.NoError(tb, l.Close())
+		return addr
+	}
+}
+
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(FreeAddr(tb))
 	require.NoError(tb, err)
-	defer func() { require.NoError(tb, l.Close()) }()
-	addr, ok := l.Addr().(*net.TCPAddr)
-	require.True(tb, ok)
-	return strconv.Itoa(addr.Port)
+	return port
 }
 
 // Await asks again and again until the answer is yes, and fails the test if it
