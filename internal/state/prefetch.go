@@ -16,10 +16,11 @@ const prefetchKept = time.Second
 
 // Prefetch returns a context in which the first read of any of these documents reads all
 // of them in one round trip. Memos are read before batches, so a batch may be newer than
-// its memo and is never older. Each document that was read in advance is used once: a
-// second read, after a lost race for example, goes to the server, and so does a read
-// after a commit in this context that wrote the document. Prefetch never fails: a
-// document that cannot be read is an error, or missing, where it is used.
+// its memo and is never older. Arguments never change; every other document that was read
+// in advance is used once: a second read, after a lost race for example, goes to the
+// server, and so does a read after a commit in this context that wrote the document.
+// Prefetch never fails: a document that cannot be read is an error, or missing, where it
+// is used.
 func (s *Store) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
 	p := &prefetch{conn: s.conn, found: make(map[string]redis.Cmder)}
 	p.pipe = s.client.Pipeline()
@@ -72,7 +73,9 @@ func (s *conn) prefetched(ctx context.Context, key string) redis.Cmder {
 	if cmd == nil {
 		return nil
 	}
-	delete(p.found, key)
+	if _, fixed := cmd.(*redis.StringCmd); !fixed {
+		delete(p.found, key)
+	}
 	if p.pipe != nil {
 		p.at = s.now()
 		_, _ = p.pipe.Exec(ctx) // each command has its own error

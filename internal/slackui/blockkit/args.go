@@ -219,9 +219,11 @@ func (p *Printer) space(depth int, between bool) {
 func Quote(s string) string {
 	// Spoofs are marked before escaping: otherwise the n of \n would be read as
 	// part of the word after it.
-	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(visibleBut(s, "\r"))
+	s = jsonEscapes.Replace(visibleBut(s, "\r"))
 	return `"` + markSpaces(s) + `"`
 }
+
+var jsonEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
 
 // QuoteKey quotes a key, unless it consists of letters, digits and _-. only.
 func QuoteKey(s string) string {

@@ -17,6 +17,7 @@ type Message struct {
 	Blocks      []slack.Block
 	Marker      *slack.SlackMetadata
 	LowPriority bool // other messages are sent before it
+	Whole       bool // people may approve by it: it waits, and shows everything of every call on it
 }
 
 // MessageOf is a message of our own words.

@@ -22,6 +22,7 @@ type drawing struct {
 	now    time.Time
 	rows   []row
 	detail blockkit.Detail
+	cut    bool // it leaves out something of a call
 	blocks []slack.Block
 }
 
@@ -30,6 +31,7 @@ func (c Card) draw(now time.Time) *drawing {
 	d := &drawing{Card: c, now: now}
 	d.rows = d.groupRows()
 	for _, d.detail = range Details {
+		d.cut = false
 		if d.blocks = d.render(); textLength(d.blocks) <= maxCardText {
 			break
 		}

@@ -15,6 +15,7 @@ func (c Card) Message(now time.Time) blockkit.Message {
 	return blockkit.Message{
 		Text:   drawn.sentence(),
 		Blocks: drawn.blocks,
+		Whole:  c.Waits() && !drawn.cut,
 		Marker: &slack.SlackMetadata{EventType: ref.MarkerType, EventPayload: map[string]any{
 			"batch": string(c.Batch.ID), "part": c.Part,
 		}},

@@ -53,6 +53,7 @@ func (r row) blocks() []slack.Block {
 	}
 	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), r.detail)
 	text = append(text, exactly(a, known, len(list), incomplete))
+	r.cut = r.cut || incomplete || !known || r.several()
 	var below [][]blockkit.Para
 	if said := r.cutWords(incomplete); said != "" && status == approvals.Pending {
 		below = append(below, []blockkit.Para{blockkit.Line(blockkit.Styled(said, blockkit.Bold))})

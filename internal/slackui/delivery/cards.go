@@ -231,7 +231,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		}
 		switch {
 		case err == nil:
-			a.Version, a.Sum = b.Version, sum
+			a.Version, a.Sum, a.Whole = b.Version, sum, m.Whole
 			err = h.Note(ctx, func(n *anchors) { n.put(a) }) // repeating an update does no harm
 		case slackapi.HasCode(err, slackapi.Gone...):
 			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
@@ -249,7 +249,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	if err != nil {
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}
-	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: thread, Version: b.Version, Sum: sum, Further: t.further, Direct: t.direct}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: thread, Version: b.Version, Sum: sum, Whole: m.Whole, Further: t.further, Direct: t.direct}
 	if err := h.Save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
 		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
 	}

@@ -40,6 +40,18 @@ func (p *Placements) Knows(ctx context.Context, id approvals.BatchID, channel, t
 	return err != nil || n.Body.find(channel, ts) >= 0
 }
 
+// ShowsWhole reports whether the message is a card that shows this version of the batch,
+// with everything of the call. It is false where that is not noted, or cannot be read.
+func (p *Placements) ShowsWhole(ctx context.Context, b approvals.Batch, call int, channel, ts string) bool {
+	n, _, err := p.notes().Load(ctx, string(b.ID))
+	i := n.Body.find(channel, ts)
+	if err != nil || i < 0 {
+		return false
+	}
+	x := n.Body.Anchors[i]
+	return x.Whole && x.Version == b.Version && x.Part == call/card.CallsPerCard
+}
+
 // Adopt adds a message to the cards of the batch: a copy that was posted although
 // Slack's answer was lost.
 func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {

@@ -26,8 +26,9 @@ type Anchor struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
 	Thread  string `json:"thread,omitempty"`
-	Version int64  `json:"version"`       // of the batch that it shows
-	Sum     string `json:"sum,omitempty"` // of its content
+	Version int64  `json:"version"`         // of the batch that it shows
+	Sum     string `json:"sum,omitempty"`   // of its content
+	Whole   bool   `json:"whole,omitempty"` // it waits, and shows everything of its calls
 	Copy    bool   `json:"copy,omitempty"`
 	Further bool   `json:"further,omitempty"` // in the channel of an escalation
 
@@ -78,7 +79,7 @@ func (a *anchors) redraws(b approvals.Batch) []approvals.ArgsKey {
 func (a *anchors) put(x Anchor) {
 	if i := a.find(x.Channel, x.TS); i >= 0 {
 		if x.Version > a.Anchors[i].Version {
-			a.Anchors[i].Version, a.Anchors[i].Sum = x.Version, x.Sum
+			a.Anchors[i].Version, a.Anchors[i].Sum, a.Anchors[i].Whole = x.Version, x.Sum, x.Whole
 		}
 		return
 	}

@@ -27,7 +27,7 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 	channel, ts := on.Channel, on.TS
 	b, a := at.Batch, at.Approval
 	shown, marked := cardIn(on.Metadata)
-	if !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
+	if at.OnCard || !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
 		return
 	}
 	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.placements.Knows(ctx, b.ID, channel, ts) {

@@ -143,7 +143,7 @@ func (s *edits) approvesToo(ctx context.Context, p inbound.Interaction, at *resp
 	if len(p.View.Values[form.ApproveBlock][form.ApproveInput].Chosen) == 0 {
 		return blockkit.Mrkdwn{}, nil
 	}
-	whole, err := s.decisions.shownWhole(ctx, p, *at)
+	whole, err := s.decisions.shownWhole(ctx, p, at)
 	if err != nil || !whole {
 		return s.approvesLater(ctx, at, c.Decision, err)
 	}

@@ -47,7 +47,7 @@ func (s *decisions) approveAs(ctx context.Context, p inbound.Interaction, value 
 	if err != nil {
 		return at, false, err
 	}
-	whole, err := s.shownWhole(ctx, p, at)
+	whole, err := s.shownWhole(ctx, p, &at)
 	if err != nil {
 		return at, false, err
 	}
@@ -70,8 +70,9 @@ func (s *verdicts) read(ctx context.Context, p inbound.Interaction, value string
 }
 
 // shownWhole reports whether the card in which the person pressed shows
-// everything of the call. A decided call needs no reading.
-func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at respond.Subject) (bool, error) {
+// everything of the call. A decided call needs no reading. Where it was not noted when
+// the card was drawn, the card is drawn again, for nobody to see.
+func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at *respond.Subject) (bool, error) {
 	b, a := at.Batch, at.Approval
 	if a.Status != approvals.Pending {
 		return true, nil
@@ -87,6 +88,11 @@ func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at re
 			return false, err
 		}
 	}
+	i := slices.IndexFunc(b.Approvals, func(x approvals.Approval) bool { return x.Call.ID == a.Call.ID })
+	if s.placements.ShowsWhole(ctx, b, i, p.Channel, p.MessageTS) {
+		at.OnCard = true
+		return true, nil
+	}
 	call, err := reader.Call(ctx, b, a.Call.ID)
 	if err != nil {
 		return false, err
@@ -94,7 +100,6 @@ func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at re
 	if card.Details[len(card.Details)-1].Shows(a, call) {
 		return true, nil // on any card
 	}
-	i := slices.IndexFunc(b.Approvals, func(x approvals.Approval) bool { return x.Call.ID == a.Call.ID })
 	shown, err := s.asDrawn(ctx, p, reader, b, i/card.CallsPerCard)
 	return err == nil && shown.Shows(a, s.cfg.Now()), err
 }

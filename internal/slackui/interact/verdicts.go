@@ -93,11 +93,15 @@ func (s *verdicts) prefetch(ctx context.Context, p inbound.Interaction, value st
 	if err != nil {
 		return ctx
 	}
-	return s.deciders.Prefetch(ctx, p.Who(), p.Channel, approvals.Reads{
-		Batches: []approvals.BatchID{ptr.Batch}, Args: []approvals.ArgsKey{{Batch: ptr.Batch, Digest: ptr.Digest}},
-		Memos: []approvals.MemoKey{s.placements.Key(ptr.Batch)},
-	})
+	r := approvals.Reads{Batches: []approvals.BatchID{ptr.Batch}, Memos: []approvals.MemoKey{s.placements.Key(ptr.Batch)}}
+	if p.MessageTS == "" || !approvesAtOnce(ref.ActionOf(p.Press.ID)) { // a card says by its memo whether it shows all arguments
+		r.Args = []approvals.ArgsKey{{Batch: ptr.Batch, Digest: ptr.Digest}}
+	}
+	return s.deciders.Prefetch(ctx, p.Who(), p.Channel, r)
 }
+
+// approvesAtOnce reports whether a button approves without a form, if the card shows all.
+func approvesAtOnce(a ref.Action) bool { return a == ref.ActionApprove || a == ref.ActionAgain }
 
 // decide commits one person's verdict. Whatever it returns besides an error is
 // for the explanation of that.

@@ -23,6 +23,7 @@ type Subject struct {
 	Approval approvals.Approval
 	Now      time.Time
 	Stop     blockkit.Mrkdwn // how the requester stops the request
+	OnCard   bool            // the person pressed in a message that is known to be a card of the batch
 }
 
 // Attempt is what the person tried to do. The zero value is anything else than the
