@@ -123,6 +123,14 @@ var mutants = []mutant{
 		"if c.ValidateWithLeeway(jwt.Expected{Time: now}, leeway) != nil {", "if false {", "bearer", "TestAJSONWebToken",
 	},
 	{
+		"what a card cuts is not approved by one click", "slackui/card/message.go",
+		"c.Waits() && !drawn.cut,", "c.Waits(),", "slackui", "TestACallThatIsNotShownWhole|TestACardThatCutsMoreSignsLess",
+	},
+	{
+		"that a card shows all is noted of one version", "slackui/delivery/placements.go",
+		"return x.Whole && x.Version == b.Version && ", "return x.Whole && ", "slackui", "TestOnlyACardThatShowsTheRequestAsItIs",
+	},
+	{
 		"requests of Slack are signed", "slackui/inbound/signature.go",
 		"if !hmac.Equal([]byte(want), []byte(given)) {", "if !hmac.Equal([]byte(want), []byte(given)) && false {", "slackui/inbound", "TestSignatures",
 	},
