@@ -124,7 +124,7 @@ var mutants = []mutant{
 	},
 	{
 		"what a card cuts is not approved by one click", "slackui/card/message.go",
-		"c.Waits() && !drawn.cut,", "c.Waits(),", "slackui", "TestACallThatIsNotShownWhole|TestACardThatCutsMoreSignsLess",
+		"c.Waits() && !drawn.cut,", "c.Waits(),", "slackui", "TestACardApprovesNothingThatItCuts",
 	},
 	{
 		"that a card shows all is noted of one version", "slackui/delivery/placements.go",

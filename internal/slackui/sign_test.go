@@ -95,6 +95,16 @@ func TestACallThatIsNotShownWholeIsSignedInItsFullView(t *testing.T) {
 	}
 }
 
+// TestACardApprovesNothingThatItCuts: also if a press is sent on a button that it does not have.
+func TestACardApprovesNothingThatItCuts(t *testing.T) {
+	o, root, b := one(t, long(sre))
+	card := o.card("U0BOB", root)
+	press := pressed("U0BOB", "1.2.a", "approve.0", button(b, 0))
+	press["container"] = map[string]any{"channel_id": card.Channel, "message_ts": card.TS}
+	o.deliver(press) // the form with the arguments cannot be opened with this trigger
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+}
+
 // TestEveryPageIsReadBeforeASignature: the form has no button to approve before
 // the last page, and one that is sent all the same decides nothing.
 func TestEveryPageIsReadBeforeASignature(t *testing.T) {
