@@ -16,7 +16,8 @@ type Clock struct {
 	most  time.Duration
 
 	mu     sync.Mutex
-	skewed bool // at the last comparison, so that a change is logged once
+	skewed bool      // at the last comparison, so that a change is logged once
+	agreed time.Time // when they agreed at the last comparison; zero if they did not
 }
 
 // A SkewError says that the clock of this process is too far from the store's.
@@ -60,10 +61,25 @@ func (c *Clock) Check(ctx context.Context) error {
 	return err
 }
 
+// Agrees is Check for those who ask often. The clocks are compared again once this
+// process' is as far from the time of the last comparison as they may differ.
+func (c *Clock) Agrees(ctx context.Context) error {
+	c.mu.Lock()
+	since := c.store.now().Round(0).Sub(c.agreed) // a clock that was set shows only without the monotonic one
+	c.mu.Unlock()
+	if since >= 0 && since < c.most {
+		return nil
+	}
+	return c.Check(ctx)
+}
+
 func (c *Clock) note(ctx context.Context, by time.Duration, skewed bool) {
 	c.mu.Lock()
 	changed := c.skewed != skewed
-	c.skewed = skewed
+	c.skewed, c.agreed = skewed, time.Time{}
+	if !skewed {
+		c.agreed = c.store.now().Round(0)
+	}
 	c.mu.Unlock()
 	attrs := []any{slog.Duration("ahead_by", by), slog.Duration("most", c.most)}
 	switch {

@@ -40,6 +40,8 @@ type change struct {
 	checks    []any
 	count     int
 	writes    []any
+	wakes     []wake
+	moves     []move
 }
 
 func newChange(p partition, r requestKey, keep time.Duration) *change {
@@ -109,7 +111,9 @@ func (c *change) unlink(key string) { c.write("UNLINK", key) }
 func (c *change) wantNoMember(k zsetKey, member string) { c.check("", "ZSCORE", string(k), member) }
 
 // words is how many keys and arguments the script is given.
-func (c *change) words() int { return len(c.keys) + 3 + len(c.checks) + len(c.writes) }
+func (c *change) words() int {
+	return len(c.keys) + 3 + len(c.checks) + len(c.writes) + len(c.wakes)*publishWords
+}
 
 func (c *change) zadd(k zsetKey, member string, s score) {
 	c.write("ZADD", string(k), s.String(), member)
@@ -123,11 +127,6 @@ func (c *change) rpush(k listKey, values []any) {
 	}
 }
 
-// publish has no key: a channel is in no slot.
-func (c *change) publish(channel, message string) {
-	c.writes = append(c.writes, 4, "PUBLISH", 0, channel, message)
-}
-
 // once reports whether this is the first request for this document.
 func (c *change) once(doc string) bool {
 	first := !c.seen[doc]
@@ -135,12 +134,20 @@ func (c *change) once(doc string) bool {
 	return first
 }
 
-// args are the words of the change for the script.
-func (c *change) args() []any {
-	args := make([]any, 0, 3+len(c.checks)+len(c.writes))
+// publishWords is how many words a wake-up has. It has no key: a channel is in no slot.
+const publishWords = 5
+
+// args are the words of the change for the script. The wake-ups come last, so that a
+// loop that receives one finds the work.
+func (c *change) args(ctx context.Context) []any {
+	args := make([]any, 0, c.words()-len(c.keys))
 	args = append(args, c.attempt, c.keep.Milliseconds(), c.count)
 	args = append(args, c.checks...)
-	return append(args, c.writes...)
+	args = append(args, c.writes...)
+	for _, w := range c.wakes {
+		args = append(args, publishWords-1, "PUBLISH", 0, w.channel, w.message(Awaited(ctx)))
+	}
+	return args
 }
 
 // commit runs the change. It returns the number of the check that failed, from
@@ -151,7 +158,8 @@ func (c *change) args() []any {
 // to people or tools needs commitBehind.
 func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	defer s.written(ctx, c)
-	args := c.args()
+	defer func() { c.noteMoves(ctx, failed, err) }()
+	args := c.args(ctx)
 	cmd := ask(ctx, s, func(client redis.Cmdable) *redis.Cmd { return s.script.EvalSha(ctx, client, c.keys, args...) })
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		cmd = s.script.Eval(ctx, s.client, c.keys, args...)

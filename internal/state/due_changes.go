@@ -2,8 +2,8 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -24,13 +24,13 @@ type dueChanges struct {
 	p        partition
 	ch       *change
 	when     time.Time
-	kinds    []Kind
+	soon     map[Kind][]entry // due soon
 	attempts []any
 	parked   []any
 }
 
 func newDueChanges(s *Store, p partition, ch *change) *dueChanges {
-	return &dueChanges{s: s, p: p, ch: ch, when: s.now()}
+	return &dueChanges{s: s, p: p, ch: ch, when: s.now(), soon: make(map[Kind][]entry)}
 }
 
 // now makes the item due at once.
@@ -46,15 +46,17 @@ func (w *dueChanges) at(k Kind, id string, t time.Time) {
 // attempts.
 func (w *dueChanges) later(k Kind, id string, t time.Time) {
 	w.ch.zadd(w.p.due(k), id, scoreOf(t))
+	w.ch.moves = append(w.ch.moves, move{item(k, id), false})
 	w.parked = append(w.parked, item(k, id))
-	if t.Sub(w.when) < near && !slices.Contains(w.kinds, k) {
-		w.kinds = append(w.kinds, k)
+	if t.Sub(w.when) < near {
+		w.soon[k] = append(w.soon[k], entry{w.p.n, id, scoreOf(t)})
 	}
 }
 
 // done takes the item out of the index.
 func (w *dueChanges) done(k Kind, id string) {
 	w.ch.zrem(w.p.due(k), id)
+	w.ch.moves = append(w.ch.moves, move{item(k, id), true})
 	w.parked = append(w.parked, item(k, id))
 	w.attempts = append(w.attempts, item(k, id))
 }
@@ -68,8 +70,8 @@ func (w *dueChanges) finish() {
 	for fields := range slices.Chunk(w.attempts, chunk) {
 		w.ch.hdel(w.p.attempts(), fields...)
 	}
-	for _, k := range w.kinds {
-		w.ch.publish(w.s.wake(k), strconv.Itoa(w.p.n))
+	for _, k := range slices.Sorted(maps.Keys(w.soon)) {
+		w.ch.wakes = append(w.ch.wakes, wake{w.s.wake(k), w.soon[k]})
 	}
 }
 

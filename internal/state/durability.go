@@ -150,8 +150,11 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 		return s.commit(ctx, c)
 	}
 	defer s.written(ctx, c)
-	defer func() { s.writes.note(c.partition, s.now(), err) }()
-	args := c.args()
+	defer func() {
+		s.writes.note(c.partition, s.now(), err)
+		c.noteMoves(ctx, failed, err)
+	}()
+	args := c.args(ctx)
 	if failed, ok, err := s.commitTogether(ctx, c, args, b); ok {
 		return failed, err
 	}

@@ -54,3 +54,9 @@ func (s *Store) SharePipe(ctx context.Context, handlers int) (_ context.Context,
 		return len(p.next.asked)
 	}
 }
+
+// Client is that of the store.
+func (s *Store) Client() redis.UniversalClient { return s.client }
+
+// WakeChannel is where the wake-ups of a kind are published.
+func (s *Store) WakeChannel(k Kind) string { return s.wake(k) }

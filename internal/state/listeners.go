@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -81,11 +80,11 @@ func (l *listeners) wake(m any) {
 	partition := -1
 	switch m := m.(type) {
 	case *redis.Message:
-		n, err := strconv.Atoi(m.Payload)
-		if err != nil {
+		e, ok := parseWake(m.Payload)
+		if !ok {
 			return
 		}
-		partition = n
+		partition = e.partition
 	case *redis.Subscription:
 	default:
 		return

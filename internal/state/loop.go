@@ -2,14 +2,9 @@ package state
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,9 +23,10 @@ type loop struct {
 	dirty    [approvals.Partitions]bool  // to be looked at
 	soon     [approvals.Partitions]score // the next entry that is not due yet
 	queue    []entry                     // found and not begun
-	inflight map[string]bool
-	workers  int // groups that are handled at the same time
-	busy     int // of these
+	awaited  awaited                     // told of and not begun
+	inflight map[string]score            // as they were begun, and moved if they were seen otherwise since
+	workers  int                         // groups that are handled at the same time
+	busy     int                         // of these
 	done     chan []result
 	overdue  map[string]string // to be parked when met again: id to reason
 	rests    [approvals.Partitions]rest
@@ -60,7 +56,11 @@ type entry struct {
 type result struct {
 	entry
 	verdict
+	awaited bool
 }
+
+// moved is the score of what is in flight and was made due anew.
+const moved score = -1
 
 // groups is how many groups of a kind with [Task.Together] are handled at the same
 // time. One is sent or worked out while Redis answers others; more would only keep
@@ -75,7 +75,7 @@ func newLoop(d *Due, t Task, a *lane) *loop {
 	}
 	return &loop{
 		d: d, task: t, hints: newHints(), lane: a.join(t), workers: workers,
-		inflight: make(map[string]bool), done: make(chan []result, workers), overdue: make(map[string]string),
+		inflight: make(map[string]score), done: make(chan []result, workers), overdue: make(map[string]string),
 	}
 }
 
@@ -116,6 +116,7 @@ func (l *loop) heed(t told) {
 			l.rests[n].until = time.Time{}
 		}
 	}
+	l.told(t.awaited)
 	if !t.swept {
 		return
 	}
@@ -132,6 +133,7 @@ func (l *loop) finished(group []result) {
 	l.busy--
 	l.lane.give()
 	for _, r := range group {
+		r.again = r.again || l.inflight[r.id] == moved
 		delete(l.inflight, r.id)
 		l.became(r)
 	}
@@ -145,6 +147,9 @@ func (l *loop) became(r result) {
 	case r.kept:
 		l.rests[r.partition] = rest{}
 		l.d.kept(l.task.Kind, r.partition)
+	}
+	if r.awaited && r.later != 0 && l.awaited.put(entry{r.partition, r.id, r.later}, l.d.store.now()) {
+		r.again = false
 	}
 	if r.again {
 		l.dirty[r.partition] = true
@@ -189,6 +194,9 @@ func (l *loop) timer() (<-chan time.Time, func() bool) {
 			first = at
 		}
 	}
+	if at := l.awaited.next(l.d.store.now()); at != 0 && (first == 0 || at < first) {
+		first = at
+	}
 	if first == 0 {
 		return nil, func() bool { return true }
 	}
@@ -196,120 +204,12 @@ func (l *loop) timer() (<-chan time.Time, func() bool) {
 	return t.C, t.Stop
 }
 
-// launch begins handlers while there are workers and work.
-func (l *loop) launch(ctx, work context.Context) {
-	for l.busy < l.workers && ctx.Err() == nil {
-		if len(l.queue) == 0 {
-			if l.resume != nil || !l.look(ctx) {
-				break
-			}
-			continue
-		}
-		if e := l.queue[0]; !l.mayBegin(e) {
-			l.queue = l.queue[1:]
-			continue
-		}
-		if !l.lane.take() {
-			return
-		}
-		l.begin(ctx, work, l.group())
-	}
-	if len(l.queue) == 0 { // otherwise it takes more as soon as a worker is free
-		l.lane.done()
-	}
-}
-
-func (l *loop) mayBegin(e entry) bool { return !l.inflight[e.id] && !l.resting(e.partition) }
-
-// group takes out of the queue what is handled next, at most as much as is handled
-// together.
-func (l *loop) group() []result {
-	var all []result
-	for len(l.queue) > 0 && len(all) < l.task.Together {
-		if e := l.queue[0]; l.mayBegin(e) {
-			l.inflight[e.id] = true
-			all = append(all, result{entry: e})
-		}
-		l.queue = l.queue[1:]
-	}
-	return all
-}
-
-// begin handles a group.
-func (l *loop) begin(ctx, work context.Context, group []result) {
-	l.busy++
-	reasons := make([]string, len(group))
-	for i, r := range group {
-		reasons[i] = l.overdue[r.id]
-	}
-	leave := func() {}
-	if len(group) > 1 {
-		pipe := l.d.store.sharePipe(len(group))
-		leave = func() { pipe.leave(work) }
-		ctx, work = pipe.with(ctx), pipe.with(work)
-	}
-	one := func(i int) {
-		defer leave()
-		group[i].verdict = l.one(ctx, work, group[i].entry, reasons[i])
-	}
-	go func() {
-		defer func() { l.done <- group }() // also when a handler ends its goroutine
-		var others sync.WaitGroup
-		defer others.Wait()
-		for i := range group[1:] {
-			others.Go(func() { one(i + 1) })
-		}
-		one(0)
-	}()
-}
-
-// one handles an item and writes down what became of it.
-func (l *loop) one(ctx, work context.Context, e entry, parked string) verdict {
-	if parked != "" {
-		return l.d.park(work, l.task, e, parked)
-	}
-	l.d.o.Started(l.task.Kind, l.d.store.now().Sub(e.at.time()))
-	return l.d.settle(ctx, l.task, e, l.handle(work, e.id))
-}
-
-// handle calls f with a deadline, and turns a panic into an error.
-func (l *loop) handle(ctx context.Context, id string) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.task.Limit, errTooLong)
-	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			err = newPanicked(v)
-		}
-	}()
-	err = l.task.Reconcile(ctx, id)
-	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
-		// What it says about another time is not wrapped: it had its time.
-		return fmt.Errorf("%w: %s: %v", errTooLong, l.task.Limit, err) //nolint:errorlint // see above
-	}
-	return err
-}
-
-// errTooLong is of a handler that did not come to an end within its limit.
-var errTooLong = errors.New("the work took too long")
-
-// panicked keeps of a panic what cannot hold arguments: the place, and the
-// words of the runtime.
-type panicked struct{ words string }
-
-func newPanicked(v any) *panicked {
-	words := fmt.Sprintf("%T", v)
-	var known runtime.Error
-	if err, ok := v.(error); ok && errors.As(err, &known) {
-		words = known.Error()
-	}
-	return &panicked{fmt.Sprintf("panic: %s\n%s", words, debug.Stack())}
-}
-
-func (p *panicked) Error() string { return p.words }
-
 // look reads the partitions that are to be looked at and reports whether there
 // is something in the queue now.
 func (l *loop) look(ctx context.Context) bool {
+	if !slices.Contains(l.dirty[:], true) {
+		return false
+	}
 	s := l.d.store
 	now := s.now()
 	limit := int64(2*l.workers*l.task.Together + 1) // more than can be in flight
@@ -329,11 +229,8 @@ func (l *loop) look(ctx context.Context) bool {
 	if pipe.Len() == 0 {
 		return false
 	}
-	if c := l.d.o.Clock; c != nil {
-		if err := c.Check(ctx); err != nil {
-			l.failed(ctx, err)
-			return false
-		}
+	if !l.agrees(ctx) {
+		return false
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		l.failed(ctx, err)
@@ -356,7 +253,10 @@ func (l *loop) look(ctx context.Context) bool {
 				l.soon[n] = at
 				break
 			}
-			if !l.inflight[id] {
+			switch begun, is := l.inflight[id]; {
+			case is && begun != at:
+				l.inflight[id] = moved
+			case !is && !l.awaited.ids[id]:
 				l.queue = append(l.queue, entry{n, id, at})
 			}
 		}
@@ -369,6 +269,17 @@ func (l *loop) look(ctx context.Context) bool {
 	}
 	slices.SortFunc(l.queue, func(a, b entry) int { return int(min(max(a.at-b.at, -1), 1)) })
 	return len(l.queue) > 0
+}
+
+// agrees reports whether the clocks agree. If not, nothing is begun for a while.
+func (l *loop) agrees(ctx context.Context) bool {
+	if c := l.d.o.Clock; c != nil {
+		if err := c.Agrees(ctx); err != nil {
+			l.failed(ctx, err)
+			return false
+		}
+	}
+	return true
 }
 
 // failed notes that Redis could not be read: said once, then tried again.

@@ -83,7 +83,10 @@ func outage(t *testing.T, c redis.UniversalClient) {
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond})
 	require.False(t, d.Healthy(k.now()), "nobody looks")
 	got := make(chan string, 1)
-	work(t, d, state.Cards, func(_ context.Context, id string) error {
+	work(t, d, state.Cards, func(ctx context.Context, id string) error {
+		if _, err := s.Batch(ctx, approvals.BatchID(id)); err != nil {
+			return err
+		}
 		select {
 		case got <- id:
 		default:
@@ -103,7 +106,7 @@ func outage(t *testing.T, c redis.UniversalClient) {
 	require.Empty(t, got)
 	down.Store(false)
 	require.Equal(t, string(opens.Batch.ID), wait(t, "the card", got))
-	require.True(t, d.Healthy(k.now()))
+	statetest.Await(t, "a loop that looks", func() bool { return d.Healthy(k.now()) })
 }
 
 // storm: commits from all sides, two processes that draw. Nothing is lost, and

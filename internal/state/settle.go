@@ -26,6 +26,7 @@ type verdict struct {
 	overdue string // it has failed too often: park it when it is met again, for this reason
 	lost    error  // why the store did not take what became of it
 	kept    bool   // the store did, or what the handler committed stands
+	later   score  // when it is tried again, if its handler said so
 }
 
 // settle writes down what became of an item. Every write is conditional on the
@@ -46,7 +47,10 @@ func (d *Due) settle(ctx context.Context, t Task, e entry, err error) verdict {
 		d.count(k, func(c *Counts) { c.Delayed++ })
 		wait := max(later.RetryAfter(), shortest)
 		v.again = wait < near // a look sets the timer
-		failed = d.move(ctx, k, e, d.store.now().Add(wait))
+		at := d.store.now().Add(wait)
+		if failed = d.move(ctx, k, e, at); failed == nil {
+			v.later = scoreOf(at)
+		}
 	case stopping:
 		return verdict{} // it may well have failed because of that
 	default:

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -65,8 +64,8 @@ func (s *sweeper) listen(ctx context.Context) {
 			switch m := m.(type) {
 			case *redis.Message:
 				if h := told[m.Channel]; h != nil {
-					if n, err := strconv.Atoi(m.Payload); err == nil && n >= 0 && n < approvals.Partitions {
-						h.committed(n)
+					if e, ok := parseWake(m.Payload); ok {
+						h.committed(e)
 					}
 				}
 			case *redis.Subscription:
@@ -178,15 +177,23 @@ type hints struct {
 }
 
 type told struct {
-	committed places // someone has just committed there
-	found     places // there is work, or will be soon
-	swept     bool   // everything else was looked at, too
+	committed places  // someone has just committed there
+	awaited   []entry // which people wait for: someone has just committed these
+	found     places  // there is work, or will be soon
+	swept     bool    // everything else was looked at, too
 }
 
 func newHints() *hints { return &hints{ready: make(chan struct{}, 1)} }
 
-func (h *hints) committed(n int) {
-	h.tell(func(t *told) { t.committed[n] = true })
+// committed says that there is work where the entry is: the entry itself if it has an id.
+func (h *hints) committed(e entry) {
+	h.tell(func(t *told) {
+		if e.id == "" || len(t.awaited) >= mostAwaited {
+			t.committed[e.partition] = true
+			return
+		}
+		t.awaited = append(t.awaited, e)
+	})
 }
 
 func (h *hints) swept(found places, whole bool) {

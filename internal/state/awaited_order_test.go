@@ -1,0 +1,77 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// However much is awaited, one in four of what is begun is other work that is due.
+func TestAwaitedWorkStarvesNothing(t *testing.T) {
+	d := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16}}
+	l := newLoop(d, Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	named := func(kind string, n int) (all []entry) {
+		for i := range n {
+			all = append(all, entry{id: kind + strconv.Itoa(i), at: 1})
+		}
+		return all
+	}
+	l.told(named("awaited", 9))
+	l.queue = named("other", 4)
+	var order []string
+	for l.finds(t.Context()) {
+		for _, r := range l.group() {
+			order = append(order, strings.TrimRight(r.id, "0123456789"))
+		}
+	}
+	row := []string{"awaited", "awaited", "awaited", "other"}
+	require.Equal(t, slices.Concat(row, row, row, []string{"other"}), order)
+}
+
+// Another process may have done what this one was told of and had no worker for.
+func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
+	now := time.Now()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
+	l.told([]entry{{0, "done", at}, {0, "moved", at}, {0, "there", at}})
+	for id, score := range map[string]score{"moved": at + 1, "there": at} {
+		require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: id, Score: float64(score)}).Err())
+	}
+	now = now.Add(2 * awaitedKnown)
+	require.True(t, l.finds(t.Context()))
+	r, ok := l.next()
+	require.True(t, ok)
+	require.Equal(t, result{entry: entry{0, "there", at}, awaited: true}, r)
+	l.inflight["there"] = at
+	require.True(t, l.finds(t.Context()), "it looks where something was moved")
+	r, _ = l.next()
+	require.Equal(t, result{entry: entry{0, "moved", at + 1}}, r)
+	require.False(t, l.finds(t.Context()))
+}
+
+// A wake-up of a version that does not know of entries, or of one that says more about
+// them, has its partition looked at.
+func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {
+	w := wake{"cards", []entry{{7, "batch_7_a", 1234567}}}
+	for message, want := range map[string]entry{
+		w.message(true): w.entries[0], w.message(false): {partition: 7}, "7": {partition: 7}, "7 soon": {partition: 7}, "7 x y": {partition: 7},
+	} {
+		e, ok := parseWake(message)
+		require.True(t, ok, message)
+		require.Equal(t, want, e, message)
+	}
+	for _, message := range []string{"", "x", "64", "-1 1 a"} {
+		_, ok := parseWake(message)
+		require.False(t, ok, message)
+	}
+}
