@@ -45,9 +45,11 @@ type flood struct {
 	limits map[string]int              // 429s, by method
 	posted map[string][]floodedMessage // by channel
 
-	due   map[string]time.Time // batches and runs that are to be drawn
-	looks int                  // so often something was looked at
-	last  time.Time            // when that was
+	due     map[string]time.Time // batches and runs that are to be drawn
+	awaited string               // the one of them that someone waits for
+
+	looks int       // so often something was looked at
+	last  time.Time // when that was
 }
 
 type floodedMessage struct {
@@ -90,7 +92,7 @@ func newFlood(tb testing.TB, people, cards int) *flood {
 	f.desk = approvals.NewDesk(f.store, nil, nil, f.now)
 	f.ui, err = slackui.New(slackui.Config{
 		BotToken: f.slack.BotToken, SigningSecret: f.slack.SigningSecret, APIURL: server.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
-		Desk: f.desk, Runs: f.store, Runner: nobody{}, Memos: f.store, Lists: f.store, CardsPerMinute: cards, Now: f.now, Log: slog.New(slog.DiscardHandler),
+		Desk: f.desk, Runs: f.store, Runner: nobody{}, Memos: f.store, Lists: f.store, CardsPerMinute: cards, Awaits: awaits, Now: f.now, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(tb, err)
 	return f
@@ -193,7 +195,11 @@ func (f *flood) goes(until time.Time) {
 			draw = f.ui.Replies.Reconcile
 		}
 		f.looks++
-		if err := draw(f.t.Context(), next); err != nil {
+		ctx := f.t.Context()
+		if next == f.awaited {
+			ctx = context.WithValue(ctx, awaitedKey{}, true)
+		}
+		if err := draw(ctx, next); err != nil {
 			var later *slackapi.LaterError
 			require.ErrorAs(f.t, err, &later)
 			f.due[next] = f.now().Add(max(later.After, 10*time.Millisecond))

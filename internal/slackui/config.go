@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -88,6 +89,10 @@ type Config struct {
 	// What is more goes into one digest.
 	CardsPerMinute    int
 	MessagesPerMinute int
+
+	// Awaits reports whether people wait for what is done in the context. Where Slack
+	// limits how often the app posts, such messages go first. It may be nil.
+	Awaits func(ctx context.Context) bool
 
 	Now func() time.Time
 	Log *slog.Logger
@@ -198,7 +203,7 @@ func New(c Config) (*UI, error) {
 		c.Membership = defaultMembership
 	}
 	api := slackapi.New(c.BotToken, c.APIURL, c.Transport)
-	api.Now = c.Now
+	api.Now, api.Awaits = c.Now, c.Awaits
 	people := directory.New(directory.Directory{
 		API: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
 	}, c.Desk)

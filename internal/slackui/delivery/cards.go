@@ -57,7 +57,7 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 		if b, err = c.Desk.Batch(ctx, approvals.BatchID(id)); err != nil {
 			return fmt.Errorf("load batch %s: %w", id, err)
 		}
-		return c.mustWait(b, body)
+		return c.mustWait(ctx, b, body)
 	})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 // mustWait returns a [*slackapi.LaterError] if every message of the batch that has to
 // be updated must wait for Slack, the card in the thread among them. Otherwise it
 // returns nil.
-func (c *Cards) mustWait(b approvals.Batch, body *anchors) error {
+func (c *Cards) mustWait(ctx context.Context, b approvals.Batch, body *anchors) error {
 	for _, channel := range b.Channels() {
 		posted := func(a Anchor) bool { return a.Further && a.Channel == channel }
 		if !body.missed(channel) && !slices.ContainsFunc(body.Anchors, posted) {
@@ -81,7 +81,7 @@ func (c *Cards) mustWait(b approvals.Batch, body *anchors) error {
 		if a.Version >= b.Version {
 			continue
 		}
-		err := c.API.MayUpdate(a.Channel, a.TS, card.Card{Batch: b, Part: a.Part}.Waits())
+		err := c.API.MayUpdate(ctx, a.Channel, a.TS, c.lowPriority(ctx, card.Card{Batch: b, Part: a.Part}))
 		if err == nil {
 			return nil
 		}
@@ -92,6 +92,12 @@ func (c *Cards) mustWait(b approvals.Batch, body *anchors) error {
 		return nil
 	}
 	return late.err()
+}
+
+// lowPriority is of a card that still waits for people, unless someone has just done
+// something about it.
+func (c *Cards) lowPriority(ctx context.Context, shown card.Card) bool {
+	return shown.Waits() && (c.API.Awaits == nil || !c.API.Awaits(ctx))
 }
 
 // draw draws the batch under the claim, so that it never draws an older state over a
@@ -223,7 +229,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return nil // nothing is posted where nobody may read it
 	}
 	sum := m.Sum()
-	m.LowPriority = shown.Waits()
+	m.LowPriority = c.lowPriority(ctx, shown)
 	for _, a := range old {
 		var err error
 		if a.Sum == "" || a.Sum != sum {

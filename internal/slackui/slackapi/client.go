@@ -21,7 +21,10 @@ type Client struct {
 	client   *slack.Client
 	Now      func() time.Time // nil: nothing is throttled
 	Throttle throttle
-	Asks     asks
+	// Awaits reports whether people wait for what is done in the context: such calls
+	// are made before others that Slack limits. It may be nil.
+	Awaits func(ctx context.Context) bool
+	Asks   asks
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
@@ -47,7 +50,7 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 		opts = append(opts, slack.MsgOptionMetadata(*m.Marker))
 	}
 	ts := ""
-	err := a.throttled(postMessage, channel, m.Key(thread), m.LowPriority, func() (err error) {
+	err := a.throttled(postMessage, channel, m.Key(thread), a.rank(ctx, m.LowPriority), func() (err error) {
 		_, ts, err = a.client.PostMessageContext(ctx, channel, opts...)
 		if err == nil && ts == "" {
 			err = ErrNoAnswer
@@ -59,32 +62,43 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 
 // throttled makes the call if its turn has come, and returns a [*LaterError] while
 // Slack limits such calls.
-func (a *Client) throttled(method, channel, key string, low bool, call func() error) error {
+func (a *Client) throttled(method, channel, key string, r rank, call func() error) error {
 	if a.Now == nil {
 		return classify(method, call())
 	}
-	if err := a.Throttle.wait(method, channel, key, low, a.Now()); err != nil {
+	if err := a.Throttle.wait(method, channel, key, r, a.Now()); err != nil {
 		return err
 	}
 	err := call()
-	a.Throttle.record(method, channel, key, low, a.Now(), err)
+	a.Throttle.record(method, channel, key, r, a.Now(), err)
 	return classify(method, err)
 }
 
 // MayUpdate returns nil if a message may be updated now, and otherwise a [*LaterError]
 // that says when it has its turn, which is kept for [Client.Update].
-func (a *Client) MayUpdate(channel, ts string, low bool) error {
+func (a *Client) MayUpdate(ctx context.Context, channel, ts string, lowPriority bool) error {
 	if a.Now == nil {
 		return nil
 	}
-	return a.Throttle.may(PostUpdate, channel, updateKey(channel, ts), low, a.Now())
+	return a.Throttle.may(PostUpdate, channel, updateKey(channel, ts), a.rank(ctx, lowPriority), a.Now())
+}
+
+func (a *Client) rank(ctx context.Context, lowPriority bool) rank {
+	switch {
+	case lowPriority:
+		return low
+	case a.Awaits != nil && a.Awaits(ctx):
+		return awaited
+	default:
+		return usual
+	}
 }
 
 func updateKey(channel, ts string) string { return channel + " " + ts }
 
 // Update replaces a message. Repeating it is harmless.
 func (a *Client) Update(ctx context.Context, channel, ts string, m blockkit.Message) error {
-	return a.throttled(PostUpdate, channel, updateKey(channel, ts), m.LowPriority, func() error {
+	return a.throttled(PostUpdate, channel, updateKey(channel, ts), a.rank(ctx, m.LowPriority), func() error {
 		_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.Options()...)
 		if err == nil && at == "" {
 			err = ErrNoAnswer

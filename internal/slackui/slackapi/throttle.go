@@ -27,25 +27,46 @@ const (
 // A throttle knows which kinds of calls Slack has limited, and until when: the
 // posts to one channel, or all updates in the workspace. Other calls go on
 // meanwhile. Each caller that has to wait gets a turn of its own, so that they do
-// not all come back at once, and urgent calls get the first turns. Each process
-// has its own throttle.
+// not all come back at once, and calls of a higher rank get the first turns. Each
+// process has its own throttle.
 type throttle struct {
 	mu      sync.Mutex
 	queues  map[string]*queue
 	updates []time.Time // of the last minute
 }
 
-// A queue holds the turns of the calls of one kind after Slack has limited it.
+// A rank says which calls are made first.
+type rank int
+
+const (
+	low     rank = iota // of what still waits for people
+	usual               // of what was decided
+	awaited             // of what follows from something that people have just done
+)
+
+// A queue holds the turns of the calls of one kind after Slack has limited it. Those
+// of a call that is awaited are at most three in four, so that the others have theirs
+// in the end: each that is made moves the others back by one place.
 type queue struct {
-	until       time.Time // no call before
-	urgent, low time.Time // when the next turns begin, by priority
-	turns       map[string]turn
-	cleaned     time.Time // when expired turns were dropped last
+	until   time.Time     // no call before
+	next    [3]time.Time  // when the next turns begin, by rank
+	moved   time.Duration // by how much the turns of calls that are not awaited were moved
+	turns   map[string]turn
+	cleaned time.Time // when expired turns were dropped last
 }
 
 type turn struct {
-	at     time.Time
-	urgent bool
+	at    time.Time
+	rank  rank
+	moved time.Duration // of its queue, when the turn was given
+}
+
+// begins is when the turn is now.
+func (l *queue) begins(t turn) time.Time {
+	if t.rank == awaited {
+		return t.at
+	}
+	return t.at.Add(l.moved - t.moved)
 }
 
 var errPaused = errors.New("it is limited by Slack")
@@ -61,13 +82,13 @@ func limitOf(method, channel string) (string, time.Duration) {
 
 // wait returns nil if the call with this key may be made now, and otherwise a
 // [*LaterError] with its turn.
-func (p *throttle) wait(method, channel, key string, low bool, now time.Time) error {
+func (p *throttle) wait(method, channel, key string, r rank, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.turn(method, channel, key, low, now); err != nil {
+	if err := p.turn(method, channel, key, r, now); err != nil {
 		return err
 	}
-	if l := p.queues[lowPriorityUpdates]; l != nil && method == PostUpdate && low {
+	if l := p.queues[lowPriorityUpdates]; l != nil && method == PostUpdate && r == low {
 		if delete(l.turns, key); l.idle(now) {
 			delete(p.queues, lowPriorityUpdates)
 		}
@@ -76,24 +97,24 @@ func (p *throttle) wait(method, channel, key string, low bool, now time.Time) er
 }
 
 // may is wait for a call that is made later: a turn that has come is kept for it.
-func (p *throttle) may(method, channel, key string, low bool, now time.Time) error {
+func (p *throttle) may(method, channel, key string, r rank, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.turn(method, channel, key, low, now)
+	return p.turn(method, channel, key, r, now)
 }
 
 // turn returns nil if it is the turn of the call in every queue in which it waits.
-func (p *throttle) turn(method, channel, key string, low bool, now time.Time) error {
+func (p *throttle) turn(method, channel, key string, r rank, now time.Time) error {
 	what, apart := limitOf(method, channel)
 	if l := p.queues[what]; l != nil {
-		if err := l.turn(key, low, apart, now); err != nil {
+		if err := l.turn(key, r, apart, now); err != nil {
 			return err
 		}
 		if l.idle(now) {
 			delete(p.queues, what)
 		}
 	}
-	if method != PostUpdate || !low {
+	if method != PostUpdate || r != low {
 		return nil
 	}
 	l, wait := p.queues[lowPriorityUpdates], p.untilRoom(now)
@@ -119,22 +140,21 @@ func (p *throttle) queue(what string) *queue {
 }
 
 // turn returns nil when it is the caller's turn, and otherwise a [*LaterError]. It
-// gives a turn to a caller that has none.
-func (l *queue) turn(key string, low bool, apart time.Duration, now time.Time) error {
+// gives a turn to a caller that has none, and to one whose call has a higher rank now.
+func (l *queue) turn(key string, r rank, apart time.Duration, now time.Time) error {
 	l.clean(key, now)
 	if l.idle(now) {
 		return nil
 	}
-	if mine, known := l.turns[key]; known && !mine.at.Before(l.until) && (mine.urgent || low) {
-		if left := mine.at.Sub(now); left > 0 {
+	if mine, known := l.turns[key]; known && !l.begins(mine).Before(l.until) && mine.rank >= r {
+		if left := l.begins(mine).Sub(now); left > 0 {
 			return &LaterError{After: left, Err: errPaused}
 		}
-		if mine.urgent || !l.urgentBefore(now.Add(apart)) {
+		if mine.rank > low || !l.higherBefore(now.Add(apart)) {
 			return nil
 		}
 	}
-	at := l.next(!low, apart, now)
-	l.turns[key] = turn{at: at, urgent: !low}
+	at := l.give(key, r, apart, now)
 	if left := at.Sub(now); left > 0 {
 		return &LaterError{After: left, Err: errPaused}
 	}
@@ -150,7 +170,7 @@ func (l *queue) clean(key string, now time.Time) {
 	}
 	l.cleaned = now
 	for k, t := range l.turns {
-		if k != key && now.Sub(t.at) > turnKept {
+		if k != key && now.Sub(l.begins(t)) > turnKept {
 			delete(l.turns, k)
 		}
 	}
@@ -158,26 +178,41 @@ func (l *queue) clean(key string, now time.Time) {
 
 func (l *queue) idle(now time.Time) bool { return !now.Before(l.until) && len(l.turns) == 0 }
 
-// urgentBefore reports whether an urgent call has its turn by then.
-func (l *queue) urgentBefore(until time.Time) bool {
+// higherBefore reports whether a call of a rank that is not low has its turn by then.
+func (l *queue) higherBefore(until time.Time) bool {
 	for _, t := range l.turns {
-		if t.urgent && !t.at.After(until) {
+		if t.rank > low && !l.begins(t).After(until) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *queue) next(urgent bool, apart time.Duration, now time.Time) time.Time {
-	at := latest(l.until, l.urgent, now)
-	if !urgent {
-		at = latest(at, l.low)
-		l.low = at.Add(apart)
+// give gives the call the next turn of its rank.
+func (l *queue) give(key string, r rank, apart time.Duration, now time.Time) time.Time {
+	at := latest(l.until, l.next[r], now)
+	l.turns[key] = turn{at: at, rank: r, moved: l.moved}
+	if r == awaited {
+		if others := latest(l.next[low], l.next[usual]); others.After(now) {
+			apart = apart * 4 / 3 // one in four is theirs
+		}
+		l.next[r] = at.Add(apart)
 		return at
 	}
-	l.urgent = at.Add(apart)
-	l.low = latest(l.low, l.urgent)
+	l.next[r] = at.Add(apart)
+	if r == usual {
+		l.next[low] = latest(l.next[low], l.next[usual])
+	}
 	return at
+}
+
+// made takes the turn of a call that was made.
+func (l *queue) made(key string, apart time.Duration) {
+	if l.turns[key].rank == awaited {
+		l.moved += apart
+		l.next[low], l.next[usual] = l.next[low].Add(apart), l.next[usual].Add(apart)
+	}
+	delete(l.turns, key)
 }
 
 func latest(all ...time.Time) time.Time {
@@ -186,14 +221,14 @@ func latest(all ...time.Time) time.Time {
 
 // record remembers that the call was made, and for how long Slack has limited it
 // if it did.
-func (p *throttle) record(method, channel, key string, low bool, now time.Time, err error) {
+func (p *throttle) record(method, channel, key string, r rank, now time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	what, apart := limitOf(method, channel)
 	limited, ok := errors.AsType[*slack.RateLimitedError](err)
 	if !ok {
 		if l := p.queues[what]; l != nil {
-			delete(l.turns, key)
+			l.made(key, apart)
 		}
 		if method == PostUpdate {
 			p.updates = append(p.lastMinute(now), now)
@@ -202,7 +237,7 @@ func (p *throttle) record(method, channel, key string, low bool, now time.Time, 
 	}
 	l := p.queue(what)
 	l.until = latest(l.until, now.Add(max(limited.RetryAfter, time.Second)))
-	l.turns[key] = turn{at: l.next(!low, apart, now), urgent: !low}
+	l.give(key, r, apart, now)
 }
 
 func (p *throttle) lastMinute(now time.Time) []time.Time {

@@ -13,11 +13,11 @@ import (
 func BenchmarkATurnAmongManyThatWait(b *testing.B) {
 	var p throttle
 	now := time.Now()
-	p.record(PostUpdate, "C0OPS", "0", false, now, &slack.RateLimitedError{RetryAfter: time.Hour})
+	p.record(PostUpdate, "C0OPS", "0", usual, now, &slack.RateLimitedError{RetryAfter: time.Hour})
 	for n := range 40_000 {
-		_ = p.wait(PostUpdate, "C0OPS", fmt.Sprint(n), false, now)
+		_ = p.wait(PostUpdate, "C0OPS", fmt.Sprint(n), usual, now)
 	}
 	for b.Loop() {
-		_ = p.wait(PostUpdate, "C0OPS", "7", false, now)
+		_ = p.wait(PostUpdate, "C0OPS", "7", usual, now)
 	}
 }
