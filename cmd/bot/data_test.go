@@ -20,14 +20,10 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// dataFolder is the path of a folder that is not there yet. It is short enough for
-// a socket in it.
+// dataFolder is the path of a folder that is not there yet.
 func dataFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cs") //nolint:usetesting // see above
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return filepath.Join(dir, "data")
+	return filepath.Join(statetest.Folder(t), "data")
 }
 
 // newDataWorld is newWorld for a bot that has no Redis but its own.

@@ -36,12 +36,10 @@ type line struct {
 
 func newLine(t *testing.T, to string) *line {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cs") //nolint:usetesting // the path of a socket is short
-	require.NoError(t, err)
-	l := &line{socket: filepath.Join(dir, "s"), to: to}
+	l := &line{socket: filepath.Join(statetest.Folder(t), "s"), to: to}
 	listener, err := net.Listen("unix", l.socket)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close(); _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()

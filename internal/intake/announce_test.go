@@ -49,14 +49,14 @@ func TestAnEndpointIsToldWhateverHappensToARequest(t *testing.T) {
 	require.Empty(t, n.announced(r))
 	last := n.got[len(n.got)-1]
 	require.Equal(t, intake.Request{ID: r.ID, Agent: "claude", ExternalID: "x", Group: "g", State: intake.StatePending}, last.Request)
-	require.Equal(t, n.clock.now(), last.At)
+	require.Equal(t, n.clock.Now(), last.At)
 
 	_, err = n.desk.Retract(t.Context(), r.Batch, "back", approvals.Retract{Call: "c0", By: approvals.Principal{User: "bob"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"approval.retracted c0"}, n.announced(r))
 	require.Empty(t, n.announced(r))
 
-	n.clock.pass(time.Second)
+	n.clock.Advance(time.Second)
 	n.approve(r, "c1")
 	require.Equal(t, []string{"approval.decided c1"}, n.announced(r))
 	b, err := n.store.Batch(t.Context(), r.Batch)
@@ -67,7 +67,7 @@ func TestAnEndpointIsToldWhateverHappensToARequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"approval.amended c1"}, n.announced(r), "an edit cleared the decision; nobody took it back")
 
-	n.clock.pass(time.Second)
+	n.clock.Advance(time.Second)
 	n.deny(r, "c1", "no")
 	require.Equal(t, []string{"approval.decided c1", "approval.call_settled c1"}, n.announced(r))
 }
@@ -94,7 +94,7 @@ func TestFulfillersAreToldThatACallWaits(t *testing.T) {
 	n := newNotified(t)
 	var err error
 	n.Service, err = intake.New(intake.Config{
-		Store: n.store, Feed: state.NewFeed(n.store), Runner: n.runner, Desk: n.desk, Now: n.clock.now, Notify: n.notify,
+		Store: n.store, Feed: state.NewFeed(n.store), Runner: n.runner, Desk: n.desk, Now: n.clock.Now, Notify: n.notify,
 		Fulfillers: func(agent, tool string) []intake.Client {
 			require.Equal(t, "claude free", agent+" "+tool)
 			return []intake.Client{{Name: "crm", Endpoints: []string{"first", "second"}}, {Name: "idle"}}
@@ -107,7 +107,7 @@ func TestFulfillersAreToldThatACallWaits(t *testing.T) {
 	require.Equal(t, []string{"call.waiting c0", "call.waiting c0"}, n.announced(r))
 	got := n.got[0]
 	require.Equal(t, intake.Notice{
-		Agent: "crm", Endpoint: "first", Type: intake.EventWaiting, At: n.clock.now(), Call: "c0", Tool: "free", Key: "c0",
+		Agent: "crm", Endpoint: "first", Type: intake.EventWaiting, At: n.clock.Now(), Call: "c0", Tool: "free", Key: "c0",
 		Request: intake.Request{ID: r.ID, Agent: "claude", State: intake.StatePending},
 	}, got)
 

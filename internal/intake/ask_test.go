@@ -23,7 +23,7 @@ func TestARequestIsAnsweredAsFarAsThePolicyNeedsNobody(t *testing.T) {
 	require.Equal(t, intake.StateSettled, r.State)
 	require.Equal(t, []approvals.Seat{{User: "bob"}}, r.Calls[2].By)
 	require.Equal(t, "writes@1", r.Calls[2].Rule)
-	require.Equal(t, w.clock.now().Add(approvals.DefaultClaimWithin), r.Calls[2].UsableUntil)
+	require.Equal(t, w.clock.Now().Add(approvals.DefaultClaimWithin), r.Calls[2].UsableUntil)
 
 	r = w.ask(ask("y", "free", "never"))
 	require.Equal(t, intake.StateSettled, r.State)

@@ -29,13 +29,13 @@ func TestClaimsThatRaceWithTheEndOfADecisionAgreeWithIt(t *testing.T) {
 			return err
 		},
 		"too late": func(w *world, _ intake.Request) error {
-			w.clock.pass(24 * time.Hour)
+			w.clock.Advance(24 * time.Hour)
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			replica, err := intake.New(intake.Config{Store: w.store, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.now})
+			replica, err := intake.New(intake.Config{Store: w.store, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
 			require.NoError(t, err)
 			r, err := w.Ask(t.Context(), claude, ask("x", "write", "write"))
 			require.NoError(t, err)

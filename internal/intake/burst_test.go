@@ -126,7 +126,7 @@ func TestACallerThatLeavesTakesNoOtherRequestWithIt(t *testing.T) {
 	leaving, gone := context.WithCancel(t.Context())
 	var err error
 	w.Service, err = intake.New(intake.Config{
-		Store: &leavingStore{Store: w.store, gone: gone}, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.now,
+		Store: &leavingStore{Store: w.store, gone: gone}, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now,
 	})
 	require.NoError(t, err)
 	var wg sync.WaitGroup

@@ -36,12 +36,12 @@ func TestADecisionIsUsedOnce(t *testing.T) {
 			}
 			var used *intake.ClaimedError
 			require.ErrorAs(t, err, &used)
-			require.Equal(t, w.clock.now(), used.At)
+			require.Equal(t, w.clock.Now(), used.At)
 		})
 	}
 	wg.Wait()
 	require.Equal(t, int32(1), won.Load())
-	require.Equal(t, w.clock.now(), w.get(r.ID).Calls[0].ClaimedAt)
+	require.Equal(t, w.clock.Now(), w.get(r.ID).Calls[0].ClaimedAt)
 }
 
 func TestAClaimReturnsTheBytesThatWereApproved(t *testing.T) {
@@ -84,16 +84,16 @@ func TestADecisionWaitsAsLongAsThePolicySays(t *testing.T) {
 	quick, slow := w.ask(ask("x", "write")), w.ask(ask("y", "slow", "slow"))
 	w.approve(quick, "c0")
 	w.approve(slow, "c0")
-	w.clock.pass(approvals.DefaultClaimWithin)
+	w.clock.Advance(approvals.DefaultClaimWithin)
 	_, err := w.Claim(ctx, claude, quick.ID, "c0")
 	require.ErrorIs(t, err, intake.ErrTooLate)
 
-	w.clock.pass(2 * time.Hour)
+	w.clock.Advance(2 * time.Hour)
 	w.approve(slow, "c1")
-	w.clock.pass(time.Hour - time.Second)
+	w.clock.Advance(time.Hour - time.Second)
 	_, err = w.Claim(ctx, claude, slow.ID, "c0")
 	require.NoError(t, err, "the time begins with the last decision of the request")
-	w.clock.pass(time.Second)
+	w.clock.Advance(time.Second)
 	_, err = w.Claim(ctx, claude, slow.ID, "c1")
 	require.ErrorIs(t, err, intake.ErrTooLate)
 }
@@ -105,16 +105,16 @@ func TestWhatIsClaimedEarlyIsUsableFromItsClaim(t *testing.T) {
 	r := w.ask(ask("x", "write", "write"))
 	w.approve(r, "c0")
 	require.Zero(t, w.get(r.ID).Calls[0].UsableUntil, "nothing says how long it waits")
-	w.clock.pass(time.Hour)
+	w.clock.Advance(time.Hour)
 	_, err := w.Claim(ctx, claude, r.ID, "c0")
 	require.NoError(t, err)
-	until := w.clock.now().Add(approvals.DefaultClaimWithin)
+	until := w.clock.Now().Add(approvals.DefaultClaimWithin)
 	require.Equal(t, until, w.get(r.ID).Calls[0].UsableUntil)
-	w.clock.pass(time.Hour)
+	w.clock.Advance(time.Hour)
 	w.approve(r, "c1")
 	got := w.get(r.ID)
 	require.Equal(t, until, got.Calls[0].UsableUntil)
-	require.Equal(t, w.clock.now().Add(approvals.DefaultClaimWithin), got.Calls[1].UsableUntil)
+	require.Equal(t, w.clock.Now().Add(approvals.DefaultClaimWithin), got.Calls[1].UsableUntil)
 }
 
 // A permitted call that the policy refuses later is refused for good, like one that
@@ -140,7 +140,7 @@ func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	r := w.ask(ask("x", "write", "free"))
 	w.approve(r, "c0")
-	w.clock.pass(time.Minute)
+	w.clock.Advance(time.Minute)
 	w.policy.set("write", approvals.Refuse{Reason: "frozen", Rule: "freeze@2"})
 	w.policy.set("free", approvals.Ask{Requirement: needs("bob")})
 	_, err := w.Claim(ctx, claude, r.ID, "c0")
@@ -154,7 +154,7 @@ func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	require.Equal(t, intake.OutcomeRefused, out.Outcome)
 	got := w.get(r.ID).Calls[0]
 	require.Equal(t, "freeze@2", got.Rule, "the rule that refuses, not the one that asked")
-	require.Equal(t, w.clock.now(), got.DecidedAt)
+	require.Equal(t, w.clock.Now(), got.DecidedAt)
 	require.Empty(t, got.By)
 	b, err := w.store.Batch(ctx, r.Batch)
 	require.NoError(t, err)
@@ -199,12 +199,12 @@ func TestWhatTheCallerReportsIsOnTheCardAsItsWord(t *testing.T) {
 		require.NoError(t, err)
 		return b.Approvals[0].Execution
 	}
-	require.Equal(t, approvals.Execution{State: approvals.Claimed, At: w.clock.now(), By: "claude"}, execution(), "though the other call is open")
+	require.Equal(t, approvals.Execution{State: approvals.Claimed, At: w.clock.Now(), By: "claude"}, execution(), "though the other call is open")
 	for range 2 {
 		_, err = w.Report(ctx, claude, r.ID, "c0", said)
 		require.NoError(t, err)
 	}
-	require.Equal(t, approvals.Execution{State: approvals.Ran, At: w.clock.now(), Took: time.Second, Excerpt: "done", By: "claude"}, execution())
+	require.Equal(t, approvals.Execution{State: approvals.Ran, At: w.clock.Now(), Took: time.Second, Excerpt: "done", By: "claude"}, execution())
 	said.State = approvals.RanFailed
 	_, err = w.Report(ctx, claude, r.ID, "c0", said)
 	require.ErrorIs(t, err, intake.ErrReported)
@@ -252,8 +252,8 @@ func TestARequestEndsWhenItsCallerOrItsAgentSays(t *testing.T) {
 	a.Within = 2 * time.Hour
 	r, err := w.Ask(t.Context(), c, a)
 	require.NoError(t, err)
-	require.Equal(t, w.clock.now().Add(time.Hour), r.ExpiresAt)
-	w.clock.pass(time.Hour)
+	require.Equal(t, w.clock.Now().Add(time.Hour), r.ExpiresAt)
+	w.clock.Advance(time.Hour)
 	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(r.ID)))
 	require.Error(t, w.decide(r, "c0", approvals.Approve, ""))
 }
@@ -375,7 +375,7 @@ func TestAListHasTheNewestFirst(t *testing.T) {
 		a := ask(fmt.Sprint(i), "write")
 		a.Group = fmt.Sprint("g", i%2)
 		w.ask(a)
-		w.clock.pass(time.Second)
+		w.clock.Advance(time.Second)
 	}
 	names := func(f intake.Filter) []string {
 		all, err := w.List(ctx, claude, f)
@@ -421,7 +421,7 @@ func TestAnAgentHasLimits(t *testing.T) {
 			require.ErrorIs(t, err, intake.ErrLimit, r)
 		}
 	}
-	w.clock.pass(time.Minute)
+	w.clock.Advance(time.Minute)
 	_, err := w.Withdraw(ctx, c, mustFind(w, c, "2"), "")
 	require.NoError(t, err)
 	_, limit = try("5")

@@ -93,7 +93,7 @@ func (w *world) dying(at int, after bool) (*intake.Service, *killer) {
 	w.Helper()
 	k := &killer{at: at, after: after}
 	s, err := intake.New(intake.Config{
-		Store: dyingStore{w.store, k}, Feed: state.NewFeed(w.store), Runner: dyingRunner{w.runner, k}, Desk: dyingDesk{w.desk, k}, Now: w.clock.now,
+		Store: dyingStore{w.store, k}, Feed: state.NewFeed(w.store), Runner: dyingRunner{w.runner, k}, Desk: dyingDesk{w.desk, k}, Now: w.clock.Now,
 	})
 	require.NoError(w, err)
 	return s, k

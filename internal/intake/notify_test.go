@@ -23,7 +23,7 @@ func newNotified(t *testing.T) *notified {
 	t.Helper()
 	n := &notified{world: newWorld(t)}
 	var err error
-	n.Service, err = intake.New(intake.Config{Store: n.store, Feed: state.NewFeed(n.store), Runner: n.runner, Desk: n.desk, Now: n.clock.now, Notify: n.notify})
+	n.Service, err = intake.New(intake.Config{Store: n.store, Feed: state.NewFeed(n.store), Runner: n.runner, Desk: n.desk, Now: n.clock.Now, Notify: n.notify})
 	require.NoError(t, err)
 	return n
 }

@@ -88,7 +88,7 @@ func TestADecisionIsUsedAtMostOnceWhateverHappens(t *testing.T) {
 				require.True(r, err == nil || errors.Is(err, approvals.ErrSettled), err)
 			},
 			"time": func(r *rapid.T) {
-				w.clock.pass(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Minute, time.Hour}).Draw(r, "time"))
+				w.clock.Advance(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Minute, time.Hour}).Draw(r, "time"))
 			},
 			"": func(r *rapid.T) {
 				for id, name := range owner {

@@ -31,8 +31,8 @@ func (w *world) outlive(d time.Duration) {
 	for _, key := range keys {
 		require.NoError(w, w.client.Del(ctx, key).Err())
 	}
-	w.clock.pass(d)
-	later := w.clock.now()
+	w.clock.Advance(d)
+	later := w.clock.Now()
 	store, err := state.Open(ctx, state.Options{Client: w.client, Prefix: w.prefix, Now: func() time.Time { return later }})
 	require.NoError(w, err)
 	retention := state.NewRetention(store, state.RetentionOptions{
@@ -145,7 +145,7 @@ func TestARequestStaysWhileItIsOfUse(t *testing.T) {
 	open, used := w.ask(ask("open", "write")), w.ask(ask("used", "free"))
 	_, err := w.Claim(ctx, claude, used.ID, "c0")
 	require.NoError(t, err)
-	w.clock.pass(399 * 24 * time.Hour)
+	w.clock.Advance(399 * 24 * time.Hour)
 	_, err = w.Report(ctx, claude, used.ID, "c0", intake.Report{State: approvals.Ran})
 	require.NoError(t, err)
 	w.outlive(29 * 24 * time.Hour)

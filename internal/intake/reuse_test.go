@@ -50,7 +50,7 @@ func TestADenialStandsForAWhile(t *testing.T) {
 		require.Equal(t, first.ID, r.ID, "an agent in a loop asks nobody again")
 		require.Contains(t, r.Calls[0].Reason, "not today")
 	}
-	w.clock.pass(approvals.DefaultClaimWithin)
+	w.clock.Advance(approvals.DefaultClaimWithin)
 	require.NotEqual(t, first.ID, w.ask(again("z")).ID)
 }
 
@@ -62,7 +62,7 @@ func TestWhatIsOverIsAskedAnew(t *testing.T) {
 		},
 		"approved too long ago": func(w *world, r intake.Request) {
 			w.approve(r, "toolu_a")
-			w.clock.pass(approvals.DefaultClaimWithin)
+			w.clock.Advance(approvals.DefaultClaimWithin)
 		},
 		"superseded": func(w *world, _ intake.Request) { w.ask(ask("a", "write")) },
 	} {
@@ -152,6 +152,6 @@ func TestTheAnswerOfAKeyIsTheFirstOne(t *testing.T) {
 	w.approve(first, "toolu_a")
 	_, err := w.Claim(ctx, claude, first.ID, "toolu_a")
 	require.NoError(t, err)
-	w.clock.pass(time.Hour)
+	w.clock.Advance(time.Hour)
 	require.Equal(t, first.ID, w.ask(a).ID)
 }

@@ -25,24 +25,6 @@ func TestMain(m *testing.M) {
 	statetest.Main(m, func(c redis.UniversalClient) { server = c })
 }
 
-// A clock is moved by the test.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
 // rules is a policy: by the name of a tool, and otherwise bob is asked.
 type rules struct {
 	mu  sync.Mutex
@@ -111,7 +93,7 @@ type world struct {
 	policy *rules
 	runner *agentrun.Runner
 	desk   *approvals.Desk
-	clock  *clock
+	clock  *statetest.Clock
 }
 
 func newWorld(t *testing.T) *world {
@@ -121,7 +103,7 @@ func newWorld(t *testing.T) *world {
 
 func newWorldOn(t *testing.T, client redis.UniversalClient, prefix string) *world {
 	t.Helper()
-	w := &world{T: t, client: client, prefix: prefix, clock: &clock{t: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}}
+	w := &world{T: t, client: client, prefix: prefix, clock: statetest.NewClock(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))}
 	w.policy = &rules{by: map[string]approvals.Ruling{
 		"free": approvals.Permit{}, "never": approvals.Refuse{Reason: "not on Fridays"},
 	}}
@@ -136,13 +118,13 @@ func (w *world) open(client redis.UniversalClient) {
 	store, err := state.Open(w.Context(), state.Options{Client: client, Prefix: w.prefix})
 	require.NoError(w, err)
 	w.store, w.policy.log = store, state.NewLedger(store)
-	w.desk = approvals.NewDesk(store, w.policy, func(context.Context, approvals.Batch, approvals.ToolCall) error { return nil }, w.clock.now)
+	w.desk = approvals.NewDesk(store, w.policy, func(context.Context, approvals.Batch, approvals.ToolCall) error { return nil }, w.clock.Now)
 	w.runner = agentrun.NewRunner(agentrun.Config{
-		Store: store, Policy: w.policy, Ledger: state.NewLedger(store), Now: w.clock.now,
+		Store: store, Policy: w.policy, Ledger: state.NewLedger(store), Now: w.clock.Now,
 		Agents:  func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: w.deliver},
 	})
-	w.Service, err = intake.New(intake.Config{Store: store, Feed: state.NewFeed(store), Runner: w.runner, Desk: w.desk, Now: w.clock.now})
+	w.Service, err = intake.New(intake.Config{Store: store, Feed: state.NewFeed(store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
 	require.NoError(w, err)
 }
 

@@ -24,7 +24,7 @@ func TestDeliveriesSayWhereEachMessageStands(t *testing.T) {
 	require.WithinDuration(t, w.due(id), list[0].Next, time.Millisecond)
 
 	w.hook.answers(http.StatusOK, "")
-	w.clock.pass(list[0].Next.Sub(w.clock.now()) + time.Millisecond)
+	w.clock.Advance(list[0].Next.Sub(w.clock.Now()) + time.Millisecond)
 	require.NoError(t, w.Reconcile(t.Context(), id))
 	list, err = w.Deliveries(t.Context(), id)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func (w *world) port() int {
 // exhaust makes every attempt of the schedule.
 func (w *world) exhaust(id string) (attempts int) {
 	w.Helper()
-	began := w.clock.now()
+	began := w.clock.Now()
 	for {
 		before := len(w.hook.arrivals())
 		err := w.Reconcile(w.Context(), id)
@@ -36,10 +36,10 @@ func (w *world) exhaust(id string) (attempts int) {
 		}
 		attempts++
 		wait := w.waitOf(err)
-		if w.clock.now().Sub(began) > 60*time.Hour && wait == time.Hour {
+		if w.clock.Now().Sub(began) > 60*time.Hour && wait == time.Hour {
 			return attempts
 		}
-		w.clock.pass(wait)
+		w.clock.Advance(wait)
 	}
 }
 
@@ -47,9 +47,9 @@ func TestAnEndpointThatTakesNothingFor75HoursIsDisabledAndPeopleAreToldOnce(t *t
 	w := newWorld(t)
 	w.hook.answers(http.StatusInternalServerError, "")
 	id := w.put("a", "ci")
-	began := w.clock.now()
+	began := w.clock.Now()
 	require.Equal(t, 10, w.exhaust(id))
-	require.InDelta(t, 75, w.clock.now().Sub(began).Hours(), 8)
+	require.InDelta(t, 75, w.clock.Now().Sub(began).Hours(), 8)
 
 	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
 	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
@@ -94,12 +94,12 @@ func TestAMessageThatAWorkingEndpointNeverTakesIsGivenUp(t *testing.T) {
 	w.hook.answers(http.StatusBadRequest, "")
 	id := w.put("a", "ci")
 	require.Error(t, w.Reconcile(t.Context(), id))
-	w.clock.pass(time.Minute)
+	w.clock.Advance(time.Minute)
 	w.hook.answers(http.StatusOK, "")
 	require.NoError(t, w.Reconcile(t.Context(), w.put("b", "ci")))
 	w.hook.answers(http.StatusBadRequest, "")
 	for !w.due(id).IsZero() {
-		w.clock.pass(max(0, w.due(id).Sub(w.clock.now())) + time.Millisecond)
+		w.clock.Advance(max(0, w.due(id).Sub(w.clock.Now())) + time.Millisecond)
 		_ = w.Reconcile(t.Context(), id)
 	}
 	require.Zero(t, w.due(endpointsID), "the endpoint works")
@@ -140,7 +140,7 @@ func TestAMessageForAnEndpointThatIsNotConfiguredIsTriedAgain(t *testing.T) {
 	id := w.put("a", "later")
 	require.Positive(t, w.waitOf(w.Reconcile(t.Context(), id)))
 	w.urls["later"] = w.hook.URL
-	w.clock.pass(10 * time.Second)
+	w.clock.Advance(10 * time.Second)
 	require.NoError(t, w.Reconcile(t.Context(), id))
 	require.Len(t, w.hook.arrivals(), 1)
 }
@@ -154,7 +154,7 @@ func TestPeopleAreToldOnceSlackIsBack(t *testing.T) {
 	require.ErrorIs(t, w.Reconcile(t.Context(), endpointsID), w.tellErr)
 	require.Positive(t, w.waitOf(w.Reconcile(t.Context(), endpointsID)), "there is a pause")
 	w.tellErr = nil
-	w.clock.pass(time.Minute)
+	w.clock.Advance(time.Minute)
 	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
 	require.Len(t, w.told, 1)
 }

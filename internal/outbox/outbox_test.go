@@ -39,7 +39,7 @@ func TestEveryAttemptHasTheSameIDAndBytes(t *testing.T) {
 	id := w.put("a", "ci")
 	for range 3 {
 		require.Error(t, w.Reconcile(t.Context(), id))
-		w.clock.pass(w.due(id).Sub(w.clock.now()) + time.Millisecond)
+		w.clock.Advance(w.due(id).Sub(w.clock.Now()) + time.Millisecond)
 	}
 	got := w.hook.arrivals()
 	require.Len(t, got, 3)
@@ -55,11 +55,11 @@ func TestAReceiverThatIsDownForHoursGetsItsMessageAfterwards(t *testing.T) {
 	w := newWorld(t)
 	w.hook.answers(http.StatusServiceUnavailable, "")
 	id := w.put("a", "ci")
-	began := w.clock.now()
+	began := w.clock.Now()
 	attempts := 0
-	for ; w.clock.now().Sub(began) < 12*time.Hour; attempts++ {
+	for ; w.clock.Now().Sub(began) < 12*time.Hour; attempts++ {
 		require.Positive(t, w.waitOf(w.Reconcile(t.Context(), id)))
-		w.clock.pass(w.due(id).Sub(w.clock.now()) + time.Millisecond) // as the index has it
+		w.clock.Advance(w.due(id).Sub(w.clock.Now()) + time.Millisecond) // as the index has it
 	}
 	require.Len(t, w.hook.arrivals(), attempts)
 	w.hook.answers(http.StatusOK, "")
@@ -80,7 +80,7 @@ func TestARetryWaitsAsLongAsTheReceiverAsks(t *testing.T) {
 	require.Equal(t, 10*time.Minute, w.waitOf(w.Reconcile(t.Context(), other)), "the others for it wait, too")
 	require.Len(t, w.hook.arrivals(), 1)
 
-	w.clock.pass(10 * time.Minute)
+	w.clock.Advance(10 * time.Minute)
 	w.hook.answers(http.StatusOK, "")
 	require.NoError(t, w.Reconcile(t.Context(), other))
 	require.NoError(t, w.Reconcile(t.Context(), id))
@@ -116,7 +116,7 @@ func TestAProcessThatIsKilledLosesNothing(t *testing.T) {
 		}
 		sent := len(w.hook.arrivals())
 		require.Equal(t, commits > 0, sent == 1, "it was sent once the claim was stored")
-		w.clock.pass(lease)
+		w.clock.Advance(lease)
 		require.NoError(t, w.Reconcile(t.Context(), id))
 		got := w.hook.arrivals()
 		for _, a := range got {
@@ -151,7 +151,7 @@ func TestTwoReplicasSendAMessageOnce(t *testing.T) {
 		w.put(unique, "ci")
 	}
 	statetest.Await(t, "all messages", func() bool {
-		w.clock.pass(20 * time.Millisecond) // some wait, because the endpoint has many already
+		w.clock.Advance(20 * time.Millisecond) // some wait, because the endpoint has many already
 		all, err := w.store.Timed(t.Context(), outbox.Surface, 7)
 		return err == nil && len(all) == 0
 	})
@@ -174,7 +174,7 @@ func TestAnInterruptedAttemptIsMadeAgainAtOnce(t *testing.T) {
 	}))
 	id := w.put("a", "ci")
 	require.ErrorIs(t, o.Reconcile(ctx, id), context.Canceled)
-	require.False(t, w.due(id).After(w.clock.now().Add(time.Second)))
+	require.False(t, w.due(id).After(w.clock.Now().Add(time.Second)))
 	require.NoError(t, w.Reconcile(t.Context(), id))
 	require.Len(t, w.hook.arrivals(), 1)
 }
@@ -203,7 +203,7 @@ func sign(a arrival, key byte) string {
 // and the operator reads why.
 func TestAnAddressThatIsNotAllowedIsRefusedWhenItIsDialed(t *testing.T) {
 	w := newWorld(t)
-	guarded, err := webhook.New(webhook.Config{PlainHosts: []string{"localhost"}, Ports: []int{w.port()}, Now: w.clock.now})
+	guarded, err := webhook.New(webhook.Config{PlainHosts: []string{"localhost"}, Ports: []int{w.port()}, Now: w.clock.Now})
 	require.NoError(t, err)
 	w.urls["ci"] = strings.Replace(w.hook.URL, "127.0.0.1", "localhost", 1)
 	require.NoError(t, guarded.Check(webhook.Endpoint{URL: w.urls["ci"], Secrets: w.keys}), "a name is not looked up before it is dialed")

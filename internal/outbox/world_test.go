@@ -34,24 +34,6 @@ func TestMain(m *testing.M) {
 	statetest.Main(m, func(c redis.UniversalClient) { server = c })
 }
 
-// A clock is moved by the test.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
 // A receiver is a real HTTP server that answers as the test says.
 type receiver struct {
 	*httptest.Server
@@ -105,7 +87,7 @@ type world struct {
 	*outbox.Outbox
 	store   *state.Store
 	sender  *webhook.Sender
-	clock   *clock
+	clock   *statetest.Clock
 	prefix  string
 	hook    *receiver
 	mu      sync.Mutex
@@ -118,7 +100,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		T: t, prefix: rand.Text(), hook: newReceiver(t), clock: &clock{t: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)},
+		T: t, prefix: rand.Text(), hook: newReceiver(t), clock: statetest.NewClock(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)),
 		keys: []webhook.Secret{secret(t, 1)},
 	}
 	w.urls = map[string]string{"ci": w.hook.URL}
@@ -127,10 +109,10 @@ func newWorld(t *testing.T) *world {
 	port, err := strconv.Atoi(u.Port())
 	require.NoError(t, err)
 	w.sender, err = webhook.New(webhook.Config{
-		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, PlainHosts: []string{"127.0.0.1"}, Ports: []int{port}, Now: w.clock.now,
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, PlainHosts: []string{"127.0.0.1"}, Ports: []int{port}, Now: w.clock.Now,
 	})
 	require.NoError(t, err)
-	w.store, err = state.Open(t.Context(), state.Options{Client: server, Prefix: w.prefix, Now: w.clock.now})
+	w.store, err = state.Open(t.Context(), state.Options{Client: server, Prefix: w.prefix, Now: w.clock.Now})
 	require.NoError(t, err)
 	w.Outbox = w.open(w.store, w.sender)
 	return w
@@ -140,7 +122,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) open(store outbox.Store, sender outbox.Sender) *outbox.Outbox {
 	w.Helper()
 	o, err := outbox.New(outbox.Config{
-		Store: store, Sender: sender, Now: w.clock.now, Endpoint: w.endpoint, Tell: w.tell,
+		Store: store, Sender: sender, Now: w.clock.Now, Endpoint: w.endpoint, Tell: w.tell,
 		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 	})
 	require.NoError(w, err)
@@ -209,7 +191,7 @@ func (w *world) due(id string) time.Time {
 // when the test says.
 func (w *world) serve(o *outbox.Outbox) {
 	w.Helper()
-	store, err := state.Open(w.Context(), state.Options{Client: server, Prefix: w.prefix, Now: w.clock.now})
+	store, err := state.Open(w.Context(), state.Options{Client: server, Prefix: w.prefix, Now: w.clock.Now})
 	require.NoError(w, err)
 	d := state.NewDue(store, state.DueOptions{Sweep: 2 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/redisserver"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // A journal is a log that a test reads.
@@ -74,7 +75,7 @@ func gone(pid int) bool {
 
 func TestAFolderIsPrivateAndItsRedisKeepsEverything(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(folder(t), "data")
+	dir := filepath.Join(statetest.Folder(t), "data")
 	f, _ := open(t, dir)
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
@@ -92,7 +93,7 @@ func TestAFolderIsPrivateAndItsRedisKeepsEverything(t *testing.T) {
 
 func TestAServerThatDiesIsStartedAgainWithItsData(t *testing.T) {
 	t.Parallel()
-	f, said := open(t, folder(t))
+	f, said := open(t, statetest.Folder(t))
 	c := client(t, f.URL())
 	require.NoError(t, c.Set(t.Context(), "key", "kept", 0).Err())
 	for range 3 {
@@ -114,7 +115,7 @@ func TestAServerThatDiesIsStartedAgainWithItsData(t *testing.T) {
 // nobody was told of.
 func TestALogWithATornEndIsRead(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	f, err := redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoError(t, client(t, f.URL()).Set(t.Context(), "key", "kept", 0).Err())
@@ -136,7 +137,7 @@ func TestALogWithATornEndIsRead(t *testing.T) {
 
 func TestASecondProcessOnAFolderIsRefused(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	f, err := redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	used, err := redisserver.Check(dir)
@@ -157,7 +158,7 @@ func TestASecondProcessOnAFolderIsRefused(t *testing.T) {
 // A command uses the server of the bot that runs, and one of its own if none does.
 func TestACommandReachesAFolderWithAndWithoutItsBot(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	_, err := redisserver.Reach(t.Context(), filepath.Join(dir, "typo"), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "no bot has kept anything there")
 	require.NoDirExists(t, filepath.Join(dir, "typo"))
@@ -207,7 +208,7 @@ func TestAServerThatOutlivedItsProcessIsEndedFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := folder(t)
+			dir := statetest.Folder(t)
 			old := orphan(t, dir, settings...)
 			c := client(t, redisserver.URL(dir))
 			require.NoError(t, c.Set(t.Context(), "key", "kept", 0).Err())
@@ -226,7 +227,7 @@ func TestAServerThatOutlivedItsProcessIsEndedFirst(t *testing.T) {
 // A number in a file could be that of any process by now.
 func TestANumberInALockFileEndsNobody(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	other := exec.Command("sleep", "1000")
 	require.NoError(t, other.Start())
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
@@ -265,7 +266,7 @@ func TestAFolderThatIsNotPrivateOrNotOursIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := folder(t)
+			dir := statetest.Folder(t)
 			path := c.prepare(t, dir)
 			want := strings.ReplaceAll(c.want, "DIR", dir)
 			_, err := redisserver.Check(path)
@@ -305,7 +306,7 @@ func TestARedisThatDoesNotFitIsRefusedInWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := folder(t)
+			dir := statetest.Folder(t)
 			installed(t, "redis-server", c.script)
 			_, err := redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
 			require.ErrorContains(t, err, c.want)
@@ -323,7 +324,7 @@ func TestValkeyIsTakenToo(t *testing.T) {
 // Redis 6 looks for its data in another file: it would start empty, and everything
 // that waits would seem to be gone.
 func TestAnOlderRedisThatWouldNotFindTheDataIsRefused(t *testing.T) {
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	f, err := redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
@@ -338,7 +339,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	full := filepath.Join(t.TempDir(), "full")
 	require.NoError(t, os.WriteFile(full, nil, 0o600))
 	installed(t, "redis-server", `test -e '`+full+`' && ulimit -f 8 && trap '' XFSZ; exec REAL "$@"`)
-	f, said := open(t, folder(t))
+	f, said := open(t, statetest.Folder(t))
 	c := client(t, f.URL())
 	stored := 0
 	for c.Set(t.Context(), "key"+strconv.Itoa(stored), strings.Repeat("x", 256), 0).Err() == nil {
@@ -369,7 +370,7 @@ func TestAFolderOfAKilledProcessIsOpenedWithItsData(t *testing.T) {
 		select {}
 	}
 	t.Parallel()
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	for range 3 {
 		var out journal
 		cmd := exec.Command(os.Args[0], "-test.run=^TestAFolderOfAKilledProcessIsOpenedWithItsData$")

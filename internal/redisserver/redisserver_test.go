@@ -15,16 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/redisserver"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
-
-// folder is one whose name is short enough for a socket in it.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "cs") //nolint:usetesting // see above
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
-}
 
 func client(t *testing.T, url string) *redis.Client {
 	t.Helper()
@@ -45,7 +37,7 @@ func start(t *testing.T, dir string) *redisserver.Server {
 
 // What was written before the server stopped is there when it starts again.
 func TestAStoppedServerKeepsItsData(t *testing.T) {
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	s := start(t, dir)
 	require.NoError(t, client(t, s.URL()).Set(t.Context(), "key", "kept", 0).Err())
 	require.NoError(t, s.Stop())
@@ -59,13 +51,13 @@ func TestAStoppedServerKeepsItsData(t *testing.T) {
 }
 
 func TestAServerThatDiesHasEnded(t *testing.T) {
-	s := start(t, folder(t))
+	s := start(t, statetest.Folder(t))
 	require.Error(t, client(t, s.URL()).ShutdownNoSave(t.Context()).Err(), "it answers no more")
 	<-s.Ended()
 }
 
 func TestAServerIsNotReachableFromOutside(t *testing.T) {
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	s := start(t, dir)
 	c := client(t, s.URL())
 	port, err := c.ConfigGet(t.Context(), "port").Result()
@@ -99,7 +91,7 @@ func TestAServerEndsWithItsProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells a child that its parent has died")
 	}
-	dir := folder(t)
+	dir := statetest.Folder(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAServerEndsWithItsProcess$")
 	cmd.Env = append(os.Environ(), folderVariable+"="+dir)
 	out, err := cmd.StdoutPipe()

@@ -18,13 +18,13 @@ import (
 // what was given up.
 func TestTheBacklogSaysWhatWaitsAndSinceWhen(t *testing.T) {
 	k := newClock()
-	s := openStore(t, statetest.Redis(t), k.now)
+	s := openStore(t, statetest.Redis(t), k.Now)
 	d := state.NewDue(s, state.DueOptions{Attempts: 1, Sweep: never})
 	now, err := d.Backlog(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, state.Backlog{Parked: map[state.Kind]int64{}, OldestDue: map[state.Kind]time.Time{}}, now)
 
-	began := k.now()
+	began := k.Now()
 	var first approvals.Batch
 	for n, after := range []time.Duration{time.Hour, 0, 2 * time.Hour} {
 		id := ids{n}
@@ -38,7 +38,7 @@ func TestTheBacklogSaysWhatWaitsAndSinceWhen(t *testing.T) {
 	r := commitRun(t, s, agentrun.Run{ID: ids{9}.run("r"), Status: agentrun.RunRunning, LeaseEnds: began, Failure: "x"})
 	r.Status = agentrun.RunParked
 	commitRun(t, s, r)
-	k.advance(time.Minute)
+	k.Advance(time.Minute)
 	now, err = d.Backlog(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 3, now.Waiting)
@@ -61,7 +61,7 @@ func TestTheBacklogSaysWhatWaitsAndSinceWhen(t *testing.T) {
 // What begins says how late it is, so that a backlog is seen before it grows.
 func TestWorkSaysHowLateItBegins(t *testing.T) {
 	k := newClock()
-	s := openStore(t, statetest.Redis(t), k.now)
+	s := openStore(t, statetest.Redis(t), k.Now)
 	type begun struct {
 		kind state.Kind
 		late time.Duration
@@ -75,7 +75,7 @@ func TestWorkSaysHowLateItBegins(t *testing.T) {
 	}})
 	open := openBatch(t, ids{1}.batch("b"), ids{1}.run("r"), 1, time.Time{})
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Request: "open", Batch: open.Batch, Events: open.Events, Args: open.Args}))
-	k.advance(90 * time.Second)
+	k.Advance(90 * time.Second)
 	work(t, d, state.Cards, func(context.Context, string) error { return nil })
 	first := <-begins
 	require.Equal(t, state.Cards, first.kind)
@@ -85,7 +85,7 @@ func TestWorkSaysHowLateItBegins(t *testing.T) {
 // The size of each kind is what its keys need, measured on some of them.
 func TestTheSizesAreThoseOfTheServer(t *testing.T) {
 	c := statetest.Redis(t)
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	const batches = 300
 	for i := range batches {
 		open := openBatch(t, ids{i % 64}.batch(string(rune('a'+i%26))+time.Duration(i).String()), ids{i % 64}.run("r"), 1, time.Time{})

@@ -18,7 +18,7 @@ import (
 // commits: all of it or nothing, whichever condition fails.
 func commits(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, id := t.Context(), ids{63}
 	thread := agentrun.Thread{ID: id.thread("t")}
 	run := agentrun.Run{ID: id.run("r"), Thread: thread.ID, Status: agentrun.RunRunning, Owner: "mine", LeaseEnds: start0}
@@ -97,7 +97,7 @@ func commits(t *testing.T, c redis.UniversalClient) {
 // requests: the same request again changes nothing and is answered alike.
 func requests(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, id := t.Context(), ids{8}
 	run := agentrun.Run{ID: id.run("r"), Status: agentrun.RunQueued, CreatedAt: start0}
 	commit := agentrun.Commit{Request: "event", Keep: 25 * time.Hour, Runs: []agentrun.Run{run}}
@@ -137,7 +137,7 @@ func requests(t *testing.T, c redis.UniversalClient) {
 // memos: stored by version, and what is drawn is no longer due.
 func memos(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, id := t.Context(), ids{30}
 	group := approvals.NewID("group", 30, "S-1-{x}")
 	data, version, err := s.Memo(ctx, group, "people")
@@ -186,7 +186,7 @@ func memos(t *testing.T, c redis.UniversalClient) {
 // of them it is about.
 func parts(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, id := t.Context(), ids{63}
 	counter := agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: approvals.NewID("agent", 63, "a"), Surface: "counter"}, Data: []byte("1")}
 	part := func(name string) agentrun.Commit {
@@ -229,7 +229,7 @@ func parts(t *testing.T, c redis.UniversalClient) {
 // memoParts: the parts of a memo change with it, and those that are not named stay.
 func memoParts(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, ref := t.Context(), agentrun.MemoRef{ID: approvals.NewID("agent", 5, "a"), Surface: "counter"}
 	stands := func(data string, version int64, parts map[string][]byte) {
 		t.Helper()

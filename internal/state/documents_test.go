@@ -16,7 +16,7 @@ import (
 // documents: what is written is read back, and what is not there is said so.
 func documents(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, id := t.Context(), ids{17}
 	thread := agentrun.Thread{
 		ID: id.thread("t"), Origin: agentrun.Origin{Surface: "slack", Team: "T", Channel: "C", Root: "1.2"},
@@ -109,7 +109,7 @@ func documents(t *testing.T, c redis.UniversalClient) {
 func batches(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	ctx := t.Context()
 
 	id := ids{5}
@@ -138,7 +138,7 @@ func batches(t *testing.T, c redis.UniversalClient) {
 func parkedRuns(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	ctx := t.Context()
 	list := func(limit int) (found []approvals.RunID) {
 		t.Helper()
@@ -157,7 +157,7 @@ func parkedRuns(t *testing.T, c redis.UniversalClient) {
 	var parked []agentrun.Run
 	var want []approvals.RunID
 	for n := range 5 {
-		k.advance(time.Second)
+		k.Advance(time.Second)
 		r := commitRun(t, s, agentrun.Run{ID: ids{40 - n}.run("r"), Status: agentrun.RunRunning, LeaseEnds: start0, Failure: "x"})
 		r.Status = agentrun.RunParked
 		parked, want = append(parked, commitRun(t, s, r)), append(want, r.ID)

@@ -111,7 +111,7 @@ func commitRun(t *testing.T, s *state.Store, r agentrun.Run) agentrun.Run {
 func derived(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	id := ids{40}
 	created, lease := start0.Add(-time.Minute), start0.Add(30*time.Second)
 	run := agentrun.Run{ID: id.run("r"), CreatedAt: created}
@@ -129,35 +129,35 @@ func derived(t *testing.T, c redis.UniversalClient) {
 		{agentrun.RunRunning, lease, lease},
 		{agentrun.RunDeferred, lease, time.Time{}},
 	} {
-		k.advance(time.Second)
+		k.Advance(time.Second)
 		run.Status, run.LeaseEnds = step.status, step.lease
 		run = commitRun(t, s, run)
 		requireScore(t, c, s, state.Runs, string(run.ID), step.due)
-		requireScore(t, c, s, state.Replies, string(run.ID), k.now())
+		requireScore(t, c, s, state.Replies, string(run.ID), k.Now())
 	}
 
 	deadline := start0.Add(time.Hour)
 	opens := openBatch(t, id.batch("b"), run.ID, 2, deadline)
 	batch := string(opens.Batch.ID)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-	requireScore(t, c, s, state.Cards, batch, k.now())
+	requireScore(t, c, s, state.Cards, batch, k.Now())
 	requireScore(t, c, s, state.Deadlines, batch, deadline)
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
-	k.advance(time.Second)
+	k.Advance(time.Second)
 	one := decide(t, opens.Batch, approvals.Approve, "")
 	require.NoError(t, s.CommitBatch(t.Context(), one))
-	requireScore(t, c, s, state.Cards, batch, k.now())
+	requireScore(t, c, s, state.Cards, batch, k.Now())
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
-	two, events, err := one.Batch.Apply(approvals.Withdraw{By: "bo", At: k.now()})
+	two, events, err := one.Batch.Apply(approvals.Withdraw{By: "bo", At: k.Now()})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: one.Batch, Batch: two, Events: events}))
 	requireScore(t, c, s, state.Deadlines, batch, time.Time{})
-	requireScore(t, c, s, state.Resumes, batch, k.now())
+	requireScore(t, c, s, state.Resumes, batch, k.Now())
 
-	resume := agentrun.Run{ID: id.run("resume"), Status: agentrun.RunQueued, CreatedAt: k.now(), Batch: two.ID}
+	resume := agentrun.Run{ID: id.run("resume"), Status: agentrun.RunQueued, CreatedAt: k.Now(), Batch: two.ID}
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{resume}, Resumes: &two}))
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
-	requireScore(t, c, s, state.Runs, string(resume.ID), k.now())
+	requireScore(t, c, s, state.Runs, string(resume.ID), k.Now())
 
 	// What this program does not execute is delivered, and never due to be resumed.
 	opens = openBatch(t, id.batch("remote"), id.run("remote"), 1, deadline)
@@ -165,10 +165,10 @@ func derived(t *testing.T, c redis.UniversalClient) {
 	batch = string(opens.Batch.ID)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
-	k.advance(time.Second)
+	k.Advance(time.Second)
 	settled := decide(t, opens.Batch, approvals.Approve, "")
 	require.NoError(t, s.CommitBatch(t.Context(), settled))
-	requireScore(t, c, s, state.Deliveries, batch, k.now())
+	requireScore(t, c, s, state.Deliveries, batch, k.Now())
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Resumes: &settled.Batch}))
 	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
@@ -191,7 +191,7 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		}
 	})
 	t.Run("a wake-up that was lost is healed by the sweep", func(t *testing.T) {
-		s := openStore(t, c, newClock().now)
+		s := openStore(t, c, newClock().Now)
 		d := state.NewDue(s, state.DueOptions{Sweep: 20 * time.Millisecond})
 		got := make(chan string, 10)
 		work(t, d, state.Cards, func(_ context.Context, id string) error { got <- id; return nil })
@@ -208,8 +208,8 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 			}
 			return statetest.None
 		})
-		s := openStore(t, h, newClock().now)
-		calm := openStoreAt(t, c, newClock().now, s.Prefix())
+		s := openStore(t, h, newClock().Now)
+		calm := openStoreAt(t, c, newClock().Now, s.Prefix())
 		d := state.NewDue(s, state.DueOptions{Sweep: never})
 		got := make(chan string, 10)
 		work(t, d, state.Runs, func(_ context.Context, id string) error { got <- id; return nil })
@@ -244,7 +244,7 @@ func (l later) RetryAfter() time.Duration { return time.Duration(l) }
 func outcomes(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	d := state.NewDue(s, state.DueOptions{
 		Sweep: 5 * time.Millisecond, Attempts: 3, Grace: grace, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
 	})
@@ -265,11 +265,11 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	handle := func(err error, after time.Duration) {
 		t.Helper()
 		require.Equal(t, id, wait(t, "the handler", begin))
-		want := k.now().Add(after)
+		want := k.Now().Add(after)
 		end <- err
 		statetest.Await(t, "what became of it", func() bool { return !score(t, c, s, key, id).Before(want) })
 		requireScore(t, c, s, key, id, want)
-		k.advance(after)
+		k.Advance(after)
 	}
 	handle(nil, time.Second)
 	handle(later(7*time.Second), 7*time.Second)
@@ -281,7 +281,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	wait(t, "the third attempt", begin)
 	end <- context.DeadlineExceeded
 	statetest.Await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
-	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "timeout", Attempts: 3, Since: k.now()})
+	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "timeout", Attempts: 3, Since: k.Now()})
 
 	require.NoError(t, d.Unpark(t.Context(), key, id))
 	requireParked(t, d)
@@ -290,27 +290,27 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	wait(t, "the third attempt", begin)
 	end <- errors.New("no")
 	statetest.Await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
-	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "error", Attempts: 3, Since: k.now()})
+	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "error", Attempts: 3, Since: k.Now()})
 
 	// A new state of the batch takes it out of parked, and its score stands
 	// against the failure of a handler that saw the old one.
 	require.NoError(t, s.CommitBatch(t.Context(), decide(t, opens.Batch, approvals.Approve, "")))
 	requireParked(t, d)
 	wait(t, "the new state", begin)
-	k.advance(time.Second)
+	k.Advance(time.Second)
 	before := decide(t, opens.Batch, approvals.Approve, "").Batch
 	withdrawn := before
 	withdrawn.Version = 3
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: before, Batch: withdrawn}))
-	newer := k.now()
+	newer := k.Now()
 	end <- errors.New("no")
 	wait(t, "the newer state", begin)
 	requireScore(t, c, s, key, id, newer)
 	require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p01}:attempts").Val(), "that failure was not about this state")
-	k.advance(time.Second)
+	k.Advance(time.Second)
 	before, withdrawn.Version = withdrawn, 4
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: before, Batch: withdrawn}))
-	newer = k.now()
+	newer = k.Now()
 	end <- later(time.Hour)
 	wait(t, "the newest state", begin)
 	requireScore(t, c, s, key, id, newer)
@@ -334,7 +334,7 @@ func requireParked(t *testing.T, d *state.Due, want ...state.ParkedItem) {
 // stale: an entry that the state does not bear out goes, without its handler.
 func stale(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond})
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunCompleted})
 	require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p02}:due:runs", redis.Z{Score: 1, Member: string(run.ID)}).Err())

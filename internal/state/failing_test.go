@@ -23,7 +23,7 @@ import (
 func claims(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Attempts: 3, Grace: grace})
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
 	claimed := make(chan struct{})
@@ -32,7 +32,7 @@ func claims(t *testing.T, c redis.UniversalClient) {
 		if err != nil {
 			return err
 		}
-		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.now().Add(30*time.Second)
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.Now().Add(30*time.Second)
 		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
 			return err
 		}
@@ -48,11 +48,11 @@ func claims(t *testing.T, c redis.UniversalClient) {
 		statetest.Await(t, "the count of attempts", func() bool {
 			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == strconv.Itoa(n)
 		})
-		k.advance(31 * time.Second)
+		k.Advance(31 * time.Second)
 	}
 	statetest.Await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
 	requireParked(t, d, state.ParkedItem{
-		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.now(),
+		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.Now(),
 	})
 }
 
@@ -61,7 +61,7 @@ func claims(t *testing.T, c redis.UniversalClient) {
 func backsOff(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	told := make(chan string, 10)
 	d := state.NewDue(s, state.DueOptions{
 		Sweep: 5 * time.Millisecond, Attempts: 4, Grace: grace, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
@@ -73,12 +73,12 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 		if err != nil {
 			return err
 		}
-		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.now().Add(30*time.Second)
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.Now().Add(30*time.Second)
 		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
 			return err
 		}
 		r.Version++
-		r.Status, r.Owner, r.LeaseEnds = agentrun.RunQueued, "", k.now().Add(time.Second)
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunQueued, "", k.Now().Add(time.Second)
 		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
 			return err
 		}
@@ -94,19 +94,19 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	})
 	for n := 1; n <= 3; n++ {
 		wait(t, "an attempt", released)
-		want := k.now().Add(time.Duration(n) * time.Minute)
+		want := k.Now().Add(time.Duration(n) * time.Minute)
 		statetest.Await(t, "what became of it", func() bool { return !score(t, c, s, state.Runs, string(run.ID)).Before(want) })
 		requireScore(t, c, s, state.Runs, string(run.ID), want)
-		k.advance(time.Duration(n) * time.Minute)
+		k.Advance(time.Duration(n) * time.Minute)
 	}
 	wait(t, "the last attempt", released)
 	statetest.Await(t, "the count of attempts", func() bool {
 		return c.HGet(t.Context(), s.Prefix()+":{p02}:attempts", "runs|"+string(run.ID)).Val() == "4"
 	})
-	k.advance(time.Minute)
+	k.Advance(time.Minute)
 	statetest.Await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
 	requireParked(t, d, state.ParkedItem{
-		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.now(),
+		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.Now(),
 	})
 	require.Equal(t, string(run.ID), wait(t, "the word that it is parked", told))
 	require.Empty(t, told, "said once")
@@ -118,7 +118,7 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 func unmoved(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	calm := openStore(t, c, k.now)
+	calm := openStore(t, c, k.Now)
 	run := commitRun(t, calm, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
 	at := score(t, c, calm, state.Runs, string(run.ID))
 	run.Status = agentrun.RunWaiting
@@ -138,7 +138,7 @@ func unmoved(t *testing.T, c redis.UniversalClient) {
 		}
 		return statetest.None
 	})
-	s := openStoreAt(t, h, k.now, calm.Prefix())
+	s := openStoreAt(t, h, k.Now, calm.Prefix())
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace})
 	got := make(chan agentrun.Status, 100)
 	work(t, d, state.Runs, func(ctx context.Context, id string) error {

@@ -78,11 +78,11 @@ func losesReply(t *testing.T, c redis.UniversalClient, open func(c redis.Univers
 func lostReplies(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	require.NoError(t, losesReply(t, c, func(c redis.UniversalClient) *state.Store {
-		return openStore(t, c, newClock().now)
+		return openStore(t, c, newClock().Now)
 	}))
 	for _, f := range []statetest.Fault{statetest.LostReply, statetest.LostRequest} {
 		var o once
-		s := openStore(t, harmed(t, c, o.harm(f)), newClock().now)
+		s := openStore(t, harmed(t, c, o.harm(f)), newClock().Now)
 		opens := openBatch(t, ids{3}.batch("b"), ids{3}.run("r"), 2, time.Time{})
 		for name, commit := range map[string]func() error{
 			"open": func() error { return s.CommitBatch(t.Context(), approvals.BatchCommit{Batch: opens.Batch}) },
@@ -102,7 +102,7 @@ func lostReplies(t *testing.T, c redis.UniversalClient) {
 // applied, also if others have changed the memo since.
 func remembered(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	calm := openStore(t, c, newClock().now)
+	calm := openStore(t, c, newClock().Now)
 	id := string(ids{3}.thread("m"))
 	var sent atomic.Int64
 	const others = 7
@@ -119,7 +119,7 @@ func remembered(t *testing.T, c redis.UniversalClient) {
 			}
 		}
 		return statetest.None
-	}), newClock().now, calm.Prefix())
+	}), newClock().Now, calm.Prefix())
 	require.NoError(t, calm.CommitMemo(t.Context(), id, "other", nil, 0, 0)) // the server knows the script
 	require.NoError(t, s.CommitMemo(t.Context(), id, "people", []byte("mine"), 0, 0))
 	require.EqualValues(t, 2, sent.Load())
@@ -138,7 +138,7 @@ func cuts(t *testing.T, c redis.UniversalClient) {
 	t.Logf("seed %d", seed)
 	var mu sync.Mutex
 	r := rand.New(rand.NewPCG(seed, 0))
-	calm := openStore(t, c, newClock().now)
+	calm := openStore(t, c, newClock().Now)
 	s := openStoreAt(t, harmed(t, c, func(sent []byte) statetest.Fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -146,7 +146,7 @@ func cuts(t *testing.T, c redis.UniversalClient) {
 			return statetest.None
 		}
 		return []statetest.Fault{statetest.LostReply, statetest.LostRequest}[r.IntN(2)]
-	}), newClock().now, calm.Prefix())
+	}), newClock().Now, calm.Prefix())
 
 	opens := openBatch(t, ids{9}.batch("b"), ids{9}.run("r"), 1, time.Time{})
 	require.NoError(t, calm.CommitBatch(t.Context(), approvals.BatchCommit{Batch: opens.Batch}))

@@ -19,8 +19,8 @@ import (
 // each once, at whatever moment someone begins.
 func follow(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
-	desk := approvals.NewDesk(s, nil, nil, newClock().now)
+	s := openStore(t, c, newClock().Now)
+	desk := approvals.NewDesk(s, nil, nil, newClock().Now)
 	const people, followers = 40, 12
 	from := approvals.From{Groups: []approvals.GroupID{"ops"}}
 	opens := func(id approvals.BatchID) approvals.Batch {
@@ -116,7 +116,7 @@ func follow(t *testing.T, c redis.UniversalClient) {
 // follows a fact is committed only once that fact was read.
 func TestACommitWakesAFollower(t *testing.T) {
 	state.OnlyWhenWoken(t)
-	s := openStore(t, statetest.Miniredis(t), newClock().now)
+	s := openStore(t, statetest.Miniredis(t), newClock().Now)
 	opens := openBatch(t, ids{22}.batch("b"), ids{22}.run("r"), 5, start0)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	b := opens.Batch
@@ -142,7 +142,7 @@ func TestACommitWakesAFollower(t *testing.T) {
 
 // Who watches a conversation is woken by its runs too.
 func TestACommitOfARunWakesAWatcher(t *testing.T) {
-	s := openStore(t, statetest.Miniredis(t), newClock().now)
+	s := openStore(t, statetest.Miniredis(t), newClock().Now)
 	feed := state.NewFeed(s)
 	run := agentrun.Run{ID: ids{23}.run("r"), Thread: ids{23}.thread("t"), Status: agentrun.RunQueued, CreatedAt: start0}
 	changed, leave, err := feed.Watch(string(run.ID))

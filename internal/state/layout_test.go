@@ -12,7 +12,7 @@ import (
 // A program that counts other partitions would leave work in some of them for ever.
 func TestAStoreWithOtherPartitionsIsRefused(t *testing.T) {
 	c := statetest.Redis(t)
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	require.Empty(t, keys(t, c, s), "opening a store writes nothing")
 	require.NoError(t, s.LayOut(t.Context()))
 	require.NoError(t, s.LayOut(t.Context()))

@@ -18,9 +18,9 @@ import (
 func ledger(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	ctx, pre, k := t.Context(), prefix(), newClock()
-	one, other := openStoreAt(t, c, k.now, pre), openStoreAt(t, c, k.now, pre)
+	one, other := openStoreAt(t, c, k.Now, pre), openStoreAt(t, c, k.Now, pre)
 	entry := func(key string) approvals.LedgerEntry {
-		return approvals.LedgerEntry{Key: key, Agent: "ops", Tool: "refund", At: k.now()}
+		return approvals.LedgerEntry{Key: key, Agent: "ops", Tool: "refund", At: k.Now()}
 	}
 	keys := func(user approvals.UserID) (all []string) {
 		entries, err := state.NewLedger(one).Entries(ctx, user)
@@ -44,10 +44,10 @@ func ledger(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, state.NewLedger(other).Leave(ctx, "U1", "a"))
 	require.Equal(t, []string{"b"}, keys("U1"))
 
-	k.advance(47 * time.Hour)
+	k.Advance(47 * time.Hour)
 	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("c")))
 	require.Equal(t, []string{"b", "c"}, keys("U1"))
-	k.advance(2 * time.Hour)
+	k.Advance(2 * time.Hour)
 	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("d")))
 	require.Equal(t, []string{"c", "d"}, keys("U1"))
 

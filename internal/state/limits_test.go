@@ -20,7 +20,7 @@ import (
 func limits(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	t.Run("every kind has one", func(t *testing.T) {
-		s := openStore(t, c, newClock().now)
+		s := openStore(t, c, newClock().Now)
 		d := state.NewDue(s, state.DueOptions{Sweep: never})
 		for _, k := range state.Kinds() {
 			got := make(chan bool, 10)
@@ -35,7 +35,7 @@ func limits(t *testing.T, c redis.UniversalClient) {
 	})
 	t.Run("it ends the work", func(t *testing.T) {
 		k := newClock()
-		s := openStore(t, c, k.now)
+		s := openStore(t, c, k.Now)
 		d := state.NewDue(s, state.DueOptions{
 			Sweep: never, Attempts: 2, Backoff: func(int) time.Duration { return time.Minute },
 		})
@@ -49,10 +49,10 @@ func limits(t *testing.T, c redis.UniversalClient) {
 			return fmt.Errorf("%w, because %w", later(0), ctx.Err())
 		}})
 		require.ErrorIs(t, wait(t, "the end of the first", ended), context.DeadlineExceeded)
-		statetest.Await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.now().Add(time.Second)) })
-		requireScore(t, c, s, state.Cards, id, k.now().Add(time.Minute))
+		statetest.Await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.Now().Add(time.Second)) })
+		requireScore(t, c, s, state.Cards, id, k.Now().Add(time.Minute))
 		require.Equal(t, state.Counts{Failed: 1}, d.Counts()[state.Cards])
-		k.advance(time.Minute + time.Second)                      // it is stored to the microsecond
+		k.Advance(time.Minute + time.Second)                      // it is stored to the microsecond
 		statetest.Await(t, "the end of the second", func() bool { // a wake-up may be lost
 			require.NoError(t, c.Publish(t.Context(), s.Prefix()+":wake:cards", "1").Err())
 			select {
@@ -63,6 +63,6 @@ func limits(t *testing.T, c redis.UniversalClient) {
 			}
 		})
 		statetest.Await(t, "it to be parked", func() bool { return score(t, c, s, state.Cards, id).IsZero() })
-		requireParked(t, d, state.ParkedItem{Kind: state.Cards, ID: id, Reason: "timeout", Attempts: 2, Since: k.now()})
+		requireParked(t, d, state.ParkedItem{Kind: state.Cards, ID: id, Reason: "timeout", Attempts: 2, Since: k.Now()})
 	})
 }

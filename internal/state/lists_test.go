@@ -93,7 +93,7 @@ func lists(t *testing.T, c redis.UniversalClient) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	all := make(map[approvals.BatchID]approvals.Batch)
 	moved := 0
 	for step := range 400 {
@@ -231,8 +231,8 @@ func pages(t *testing.T, c redis.UniversalClient) {
 	var count atomic.Int64
 	hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 	hooked.AddHook(counting{&count})
-	quiet := openStore(t, c, newClock().now)
-	s := openStoreAt(t, hooked, newClock().now, quiet.Prefix())
+	quiet := openStore(t, c, newClock().Now)
+	s := openStoreAt(t, hooked, newClock().Now, quiet.Prefix())
 	mine := []approvals.ListKey{approvals.WaitsForUser("ann"), approvals.WaitsForGroup("sre")}
 	costs := make(map[int]int64)
 	n := 0
@@ -283,7 +283,7 @@ func pages(t *testing.T, c redis.UniversalClient) {
 // decided: the last first, trimmed in each partition.
 func decided(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	const each = 53
 	var want []approvals.BatchID
 	for n := range 2 * each {

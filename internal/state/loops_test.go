@@ -24,7 +24,7 @@ import (
 func ends(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	for name, done := range map[string]int{"in time": 1, "too late": 0} {
 		t.Run(name, func(t *testing.T) {
 			grace, limit := never, 50*time.Millisecond
@@ -79,9 +79,9 @@ func outage(t *testing.T, c redis.UniversalClient) {
 		return statetest.None
 	})
 	k := newClock()
-	s := openStore(t, h, k.now)
+	s := openStore(t, h, k.Now)
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond})
-	require.False(t, d.Healthy(k.now()), "nobody looks")
+	require.False(t, d.Healthy(k.Now()), "nobody looks")
 	got := make(chan string, 1)
 	work(t, d, state.Cards, func(ctx context.Context, id string) error {
 		if _, err := s.Batch(ctx, approvals.BatchID(id)); err != nil {
@@ -93,20 +93,20 @@ func outage(t *testing.T, c redis.UniversalClient) {
 		}
 		return nil
 	})
-	statetest.Await(t, "the first look", func() bool { return d.Healthy(k.now()) })
+	statetest.Await(t, "the first look", func() bool { return d.Healthy(k.Now()) })
 	down.Store(true)
 	statetest.Await(t, "a loop that does not look", func() bool {
-		k.advance(time.Second)
-		return !d.Healthy(k.now())
+		k.Advance(time.Second)
+		return !d.Healthy(k.Now())
 	})
 	// Through the door that works: another process commits.
-	other := openStoreAt(t, c, k.now, s.Prefix())
+	other := openStoreAt(t, c, k.Now, s.Prefix())
 	opens := openBatch(t, ids{50}.batch("b"), ids{50}.run("r"), 1, time.Time{})
 	require.NoError(t, other.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	require.Empty(t, got)
 	down.Store(false)
 	require.Equal(t, string(opens.Batch.ID), wait(t, "the card", got))
-	statetest.Await(t, "a loop that looks", func() bool { return d.Healthy(k.now()) })
+	statetest.Await(t, "a loop that looks", func() bool { return d.Healthy(k.Now()) })
 }
 
 // storm: commits from all sides, two processes that draw. Nothing is lost, and

@@ -36,12 +36,12 @@ func notices(t *testing.T, c redis.UniversalClient) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newClock()
-			s := openStore(t, c, k.now)
+			s := openStore(t, c, k.Now)
 			opens := openBatch(t, ids{12}.batch("b"), ids{12}.run("r"), 1, time.Time{})
 			id := string(opens.Batch.ID)
 			require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 			requireScore(t, c, s, state.Notices, id, time.Time{})
-			k.advance(time.Minute)
+			k.Advance(time.Minute)
 			events := []approvals.Event{approvals.Retracted{}}
 			if step.fact != nil {
 				events = append(events, step.fact)
@@ -53,32 +53,32 @@ func notices(t *testing.T, c redis.UniversalClient) {
 				requireScore(t, c, s, state.Notices, id, time.Time{})
 				return
 			}
-			requireScore(t, c, s, state.Notices, id, k.now())
+			requireScore(t, c, s, state.Notices, id, k.Now())
 		})
 	}
 
 	t.Run("others asked for it too", func(t *testing.T) {
 		k := newClock()
-		s := openStore(t, c, k.now)
+		s := openStore(t, c, k.Now)
 		opens := openBatch(t, ids{12}.batch("b"), ids{12}.run("r"), 1, time.Time{})
 		opens.Batch.Participants = people
 		id := string(opens.Batch.ID)
 		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-		requireScore(t, c, s, state.Notices, id, k.now())
+		requireScore(t, c, s, state.Notices, id, k.Now())
 		require.NoError(t, s.CommitMemo(t.Context(), id, "notices", []byte("told"), 0, 1))
 		requireScore(t, c, s, state.Notices, id, time.Time{})
-		k.advance(time.Minute)
+		k.Advance(time.Minute)
 		next := opens.Batch
 		next.Version = 2
 		require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{
 			Before: opens.Batch, Batch: next, Events: []approvals.Event{approvals.Amended{}},
 		}))
-		requireScore(t, c, s, state.Notices, id, k.now())
+		requireScore(t, c, s, state.Notices, id, k.Now())
 	})
 
 	t.Run("they are told of the batch as it stands", func(t *testing.T) {
 		k := newClock()
-		s := openStore(t, c, k.now)
+		s := openStore(t, c, k.Now)
 		ctx := t.Context()
 		opens := openBatch(t, ids{12}.batch("b"), ids{12}.run("r"), 2, time.Time{})
 		id := string(opens.Batch.ID)
@@ -88,8 +88,8 @@ func notices(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, s.CommitBatch(ctx, approvals.BatchCommit{
 			Before: opens.Batch, Batch: reminded, Events: []approvals.Event{approvals.Reminded{Batch: opens.Batch.ID, Rung: 1}},
 		}))
-		at := k.now()
-		k.advance(time.Minute)
+		at := k.Now()
+		k.Advance(time.Minute)
 		require.NoError(t, s.CommitBatch(ctx, decide(t, reminded, approvals.Approve, "")))
 		requireScore(t, c, s, state.Notices, id, at)
 		require.NoError(t, s.CommitMemo(ctx, id, "notices", []byte("v2"), 0, 2))
@@ -107,7 +107,7 @@ func notices(t *testing.T, c redis.UniversalClient) {
 func rungs(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	ctx := t.Context()
 	hour := func(n int) time.Time { return start0.Add(time.Duration(n) * time.Hour) }
 	opens := openBatch(t, ids{13}.batch("b"), ids{13}.run("r"), 2, hour(8))
@@ -123,11 +123,11 @@ func rungs(t *testing.T, c redis.UniversalClient) {
 	b, told := opens.Batch, time.Time{}
 	for _, next := range []time.Time{hour(2), hour(3), hour(4), hour(8)} {
 		requireScore(t, c, s, state.Deadlines, string(id), next)
-		k.advance(next.Sub(k.now()))
-		var cmd approvals.Command = approvals.Climb{At: k.now()}
+		k.Advance(next.Sub(k.Now()))
+		var cmd approvals.Command = approvals.Climb{At: k.Now()}
 		expires := next.Equal(hour(8))
 		if expires {
-			cmd = approvals.Expire{At: k.now()}
+			cmd = approvals.Expire{At: k.Now()}
 		}
 		after, events, err := b.Apply(cmd)
 		require.NoError(t, err)

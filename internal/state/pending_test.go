@@ -35,7 +35,7 @@ func TestAPendingApprovalIsSmall(t *testing.T) {
 // pendingBytes is how many bytes each of many threads needs.
 func pendingBytes(t *testing.T, c redis.UniversalClient) (all int64) {
 	t.Helper()
-	s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: newClock().now})
+	s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: newClock().Now})
 	require.NoError(t, err)
 	const n = 400 // in one partition, so that its indexes are as large as with 25,000
 	for i := range n {

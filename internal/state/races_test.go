@@ -24,7 +24,7 @@ func races(t *testing.T, c redis.UniversalClient) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newClock()
-			calm := openStore(t, c, k.now)
+			calm := openStore(t, c, k.Now)
 			opens := openBatch(t, ids{21}.batch("b"), ids{21}.run("r"), 1, time.Time{})
 			next := opens.Batch
 			next.Version = 2
@@ -35,11 +35,11 @@ func races(t *testing.T, c redis.UniversalClient) {
 			raced := make(chan error, 1)
 			s := openStoreAt(t, harmed(t, c, func(sent []byte) statetest.Fault {
 				if isScript(sent) && armed.CompareAndSwap(true, false) {
-					k.advance(time.Second)
+					k.Advance(time.Second)
 					raced <- calm.CommitBatch(t.Context(), approvals.BatchCommit{Before: opens.Batch, Batch: next})
 				}
 				return statetest.None
-			}), k.now, calm.Prefix())
+			}), k.Now, calm.Prefix())
 			o := state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace}
 			if name == "last failure" {
 				o.Attempts = 1
@@ -52,7 +52,7 @@ func races(t *testing.T, c redis.UniversalClient) {
 			end <- outcome
 			require.NoError(t, wait(t, "the other commit", raced))
 			require.Equal(t, id, wait(t, "the handler of the new state", begun))
-			requireScore(t, c, calm, state.Cards, id, k.now())
+			requireScore(t, c, calm, state.Cards, id, k.Now())
 			requireParked(t, d)
 			require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p21}:attempts").Val())
 			require.NoError(t, calm.CommitMemo(t.Context(), id, string(state.Cards), nil, 0, 2))

@@ -17,7 +17,7 @@ import (
 // known then and what became of it.
 func calls(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	ctx, id := t.Context(), ids{22}
 	asked := thread{t: t, commit: func(c agentrun.Commit) { require.NoError(t, s.Commit(ctx, c)) }, id: id.thread("t")}
 

@@ -84,7 +84,7 @@ func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 			looked := looks{new(atomic.Int64)}
 			c := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 			c.AddHook(looked)
-			s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: k.now, Log: slog.New(log)})
+			s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: k.Now, Log: slog.New(log)})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			var batches []string
@@ -114,17 +114,17 @@ func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 			for round := range int64(rounds) {
 				require.LessOrEqual(t, calls.Load(), items*(round+1), "each item is handled once until time passes")
 				require.Equal(t, 1, log.all()-before, "said once: %v", log.n)
-				k.advance(longest)
+				k.Advance(longest)
 				settled()
 			}
 			require.Equal(t, 1, log.of(stops))
 			require.GreaterOrEqual(t, calls.Load(), int64(2*rounds), "it is still tried")
 
 			allow()
-			k.advance(longest)
+			k.Advance(longest)
 			statetest.Await(t, "the word that it is over", func() bool { return log.of(returns) == 1 })
 			for _, id := range batches {
-				statetest.Await(t, "what became of "+id, func() bool { return score(t, c, s, state.Cards, id).After(k.now()) })
+				statetest.Await(t, "what became of "+id, func() bool { return score(t, c, s, state.Cards, id).After(k.Now()) })
 			}
 			require.Equal(t, 1, log.of(stops))
 			require.Equal(t, 1, log.of(returns))

@@ -18,7 +18,7 @@ import (
 // in their order, and nobody else does.
 func relays(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	from, to := state.NewRelay(s), state.NewRelay(s)
 	thread, other := ids{24}.thread("t"), ids{25}.thread("t")
 	listen := func(r *state.Relay) (got chan string, leave func()) {
@@ -90,7 +90,7 @@ func TestListeningDoesNotWaitForTheServer(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}})
 	t.Cleanup(func() { _ = c.Close() })
-	relay := state.NewRelay(openStore(t, c, newClock().now))
+	relay := state.NewRelay(openStore(t, c, newClock().Now))
 	hangs.Store(true)
 	got := make(chan string, 100)
 	leaveOne, err := relay.Listen(ids{24}.thread("t"), func(m string) { got <- m })

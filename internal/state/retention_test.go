@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 const day = 24 * time.Hour
@@ -23,7 +24,7 @@ const day = 24 * time.Hour
 type past struct {
 	t *testing.T
 	c redis.UniversalClient
-	k *clock
+	k *statetest.Clock
 	s *state.Store
 
 	age     time.Duration
@@ -33,7 +34,7 @@ type past struct {
 func newPast(t *testing.T, c redis.UniversalClient) *past {
 	t.Helper()
 	k := newClock()
-	return &past{t: t, c: c, k: k, s: openStore(t, c, k.now), age: 30 * day}
+	return &past{t: t, c: c, k: k, s: openStore(t, c, k.Now), age: 30 * day}
 }
 
 // commit stores documents and returns nothing that a caller could forget.
@@ -50,9 +51,9 @@ func (w *past) converse(name string, runs, calls int) agentrun.Thread {
 	t := agentrun.Thread{ID: in.thread(name)}
 	for i := range runs {
 		id := in.run(fmt.Sprintf("%s-%d", name, i))
-		run := agentrun.Run{ID: id, Thread: t.ID, Status: agentrun.RunDeferred, From: t.Messages, To: t.Messages + 1, CreatedAt: w.k.now()}
+		run := agentrun.Run{ID: id, Thread: t.ID, Status: agentrun.RunDeferred, From: t.Messages, To: t.Messages + 1, CreatedAt: w.k.Now()}
 		c := agentrun.Commit{Append: &agentrun.Append{Thread: t.ID, At: t.Messages, Messages: []agentrun.Message{
-			agentrun.Response{RunID: id, At: w.k.now(), Parts: []agentrun.ResponsePart{agentrun.Text{Content: "hello"}}},
+			agentrun.Response{RunID: id, At: w.k.Now(), Parts: []agentrun.ResponsePart{agentrun.Text{Content: "hello"}}},
 		}}}
 		if calls > 0 {
 			o := openBatch(w.t, in.batch(fmt.Sprintf("%s-%d", name, i)), id, calls, time.Time{})
@@ -60,7 +61,7 @@ func (w *past) converse(name string, runs, calls int) agentrun.Thread {
 		}
 		t.Active, t.Messages = id, t.Messages+1
 		c.Thread, c.Runs = &t, []agentrun.Run{run}
-		c.Entries = []agentrun.Entry{{Run: id, Call: "call-0", Tool: "x", State: agentrun.EntryClaimed, At: w.k.now()}}
+		c.Entries = []agentrun.Entry{{Run: id, Call: "call-0", Tool: "x", State: agentrun.EntryClaimed, At: w.k.Now()}}
 		w.commit(c)
 		t.Version++
 		if calls > 0 {
@@ -79,7 +80,7 @@ func (w *past) withdraw(id approvals.BatchID) {
 	ctx := w.t.Context()
 	b, err := w.s.Batch(ctx, id)
 	require.NoError(w.t, err)
-	next, events, err := b.Apply(approvals.Withdraw{By: "bo", Reason: "over", At: w.k.now()})
+	next, events, err := b.Apply(approvals.Withdraw{By: "bo", Reason: "over", At: w.k.Now()})
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.s.CommitBatch(ctx, approvals.BatchCommit{Before: b, Batch: next, Events: events}))
 }
@@ -153,7 +154,7 @@ func (w *past) search() {
 	require.NoError(w.t, w.retention().Begin(w.t.Context()))
 	for range 1000 {
 		err := w.retention().Reconcile(w.t.Context(), approvals.NewID("idle", 0, "search"))
-		w.k.advance(time.Second)
+		w.k.Advance(time.Second)
 		var later interface{ RetryAfter() time.Duration }
 		if errors.As(err, &later) {
 			require.Greater(w.t, later.RetryAfter(), 29*day)
@@ -187,7 +188,7 @@ func (w *past) sweep() {
 		if later.RetryAfter() > 10*time.Second {
 			return
 		}
-		w.k.advance(later.RetryAfter())
+		w.k.Advance(later.RetryAfter())
 	}
 	require.Fail(w.t, "the retention does not come to an end")
 }
@@ -205,7 +206,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, err)
 		w.sweep()
 		require.NotEmpty(t, w.keys(":thread:"), "it is not old enough")
-		w.k.advance(w.age)
+		w.k.Advance(w.age)
 		w.sweep()
 		for _, key := range w.keys("") {
 			require.Regexp(t, `:(facts|due:removals)$`, key)
@@ -218,21 +219,21 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		w := newPast(t, c)
 		thread := w.converse("busy", 1, 1)
 		w.draw()
-		w.k.advance(w.age)
-		run := agentrun.Run{ID: ids{5}.run("new"), Thread: thread.ID, Status: agentrun.RunQueued, CreatedAt: w.k.now()}
+		w.k.Advance(w.age)
+		run := agentrun.Run{ID: ids{5}.run("new"), Thread: thread.ID, Status: agentrun.RunQueued, CreatedAt: w.k.Now()}
 		thread.Active = run.ID
 		w.commit(agentrun.Commit{Thread: &thread, Runs: []agentrun.Run{run}})
 		thread.Version++
 		w.sweep()
 		require.Len(t, w.keys(":run:"), 2)
 
-		run.Version, run.Status, run.EndedAt, thread.Active = 1, agentrun.RunCompleted, w.k.now(), ""
+		run.Version, run.Status, run.EndedAt, thread.Active = 1, agentrun.RunCompleted, w.k.Now(), ""
 		w.commit(agentrun.Commit{Thread: &thread, Runs: []agentrun.Run{run}})
 		w.draw()
-		w.k.advance(w.age - time.Hour)
+		w.k.Advance(w.age - time.Hour)
 		w.sweep()
 		require.Len(t, w.keys(":run:"), 2, "its time begins again")
-		w.k.advance(2 * time.Hour)
+		w.k.Advance(2 * time.Hour)
 		w.sweep()
 		require.Empty(t, w.keys(":run:"))
 	})
@@ -264,7 +265,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 			},
 			"a webhook message": func(w *past, in ids) func() {
 				id := string(in.run("t-0"))
-				require.NoError(t, w.s.CommitTimed(t.Context(), id, string(state.Webhooks), []byte("{}"), 0, w.k.now().Add(90*day)))
+				require.NoError(t, w.s.CommitTimed(t.Context(), id, string(state.Webhooks), []byte("{}"), 0, w.k.Now().Add(90*day)))
 				return func() {
 					require.NoError(t, w.s.CommitTimed(t.Context(), id, string(state.Webhooks), []byte("{}"), 1, time.Time{}))
 				}
@@ -276,14 +277,14 @@ func removals(t *testing.T, c redis.UniversalClient) {
 				return func() { require.NoError(t, w.c.HDel(t.Context(), parked, field).Err()) }
 			},
 			"a remote request of use": func(w *past, _ ids) func() {
-				until := w.k.now().Add(w.age + 90*day)
+				until := w.k.Now().Add(w.age + 90*day)
 				w.remains = func(agentrun.Run) agentrun.Remains { return agentrun.Remains{Until: until} }
 				run, err := w.s.Run(t.Context(), ids{5}.run("t-0"))
 				require.NoError(t, err)
 				run.Executor = "client"
 				w.commit(agentrun.Commit{Runs: []agentrun.Run{run}})
 				w.draw()
-				return func() { w.k.advance(91 * day) }
+				return func() { w.k.Advance(91 * day) }
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -292,14 +293,14 @@ func removals(t *testing.T, c redis.UniversalClient) {
 				w.converse("other", 1, 1)
 				w.draw()
 				undo := hinder(w, ids{5})
-				w.k.advance(w.age + time.Hour)
+				w.k.Advance(w.age + time.Hour)
 				w.sweep()
 				require.Len(t, w.keys(":thread:"), 1)
 				require.Len(t, w.keys(":run:"), 1)
 				require.Len(t, w.keys(":batch:"), 1)
 				require.Len(t, w.keys(":args:"), 1)
 				undo()
-				w.k.advance(day + time.Hour)
+				w.k.Advance(day + time.Hour)
 				w.sweep()
 				require.Empty(t, w.keys(":thread:"))
 				require.Empty(t, w.keys(":run:"))
@@ -311,7 +312,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 			w := newPast(t, c)
 			w.converse("long", 70, 3)
 			w.draw()
-			w.k.advance(w.age)
+			w.k.Advance(w.age)
 			w.dying(crash)
 			w.sweep()
 			require.Empty(t, w.keys(":memo:"))
@@ -332,7 +333,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, c.Del(t.Context(), w.keys(":messages:"+string(lone.ID))...).Err())
 		w.draw()
 		w.forget()
-		w.k.advance(100 * day)
+		w.k.Advance(100 * day)
 		w.sweep()
 		require.Len(t, w.keys(":run:"), 5)
 
@@ -340,12 +341,12 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		require.Len(t, w.keys(":run:"), 4, "one that has no thread goes at once")
 		w.sweep()
 		require.Len(t, w.keys(":run:"), 4)
-		w.k.advance(w.age)
+		w.k.Advance(w.age)
 		w.sweep()
 		require.Len(t, w.keys(":run:"), 1, "one is in use")
 		busy.Active, busy.Version = "", busy.Version+1
 		w.commit(agentrun.Commit{Thread: &busy})
-		w.k.advance(w.age)
+		w.k.Advance(w.age)
 		w.sweep()
 		for _, key := range w.keys("") {
 			require.Regexp(t, `:(facts|due:removals|memo:removals:idle.*)$`, key)
@@ -356,11 +357,11 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		w := newPast(t, c)
 		w.converse("a", 1, 1)
 		w.draw()
-		w.k.advance(10 * day)
+		w.k.Advance(10 * day)
 		w.sweep()
 		require.Len(t, w.keys(":thread:"), 1)
 		w.age = 0
-		w.k.advance(1000 * day)
+		w.k.Advance(1000 * day)
 		w.sweep()
 		require.Len(t, w.keys(":thread:"), 1, "for ever")
 		w.age = 7 * day
@@ -387,11 +388,11 @@ func removals(t *testing.T, c redis.UniversalClient) {
 				MemoRef: agentrun.MemoRef{ID: id, Surface: "intake"}, Version: version, Data: json.RawMessage("gone"),
 			}}
 		}
-		w.k.advance(w.age)
+		w.k.Advance(w.age)
 		w.sweep()
 		require.Len(t, w.keys(":run:"), 1)
 		version = 1
-		w.k.advance(2 * time.Hour)
+		w.k.Advance(2 * time.Hour)
 		w.sweep()
 		require.Empty(t, w.keys(":run:"))
 		data, at, err := w.s.Memo(t.Context(), id, "intake")
@@ -413,7 +414,7 @@ func (w *past) dying(commits int) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
-	dying, err := state.Open(ctx, state.Options{Client: &mortal{UniversalClient: w.c, left: commits, end: cancel}, Prefix: w.s.Prefix(), Now: w.k.now})
+	dying, err := state.Open(ctx, state.Options{Client: &mortal{UniversalClient: w.c, left: commits, end: cancel}, Prefix: w.s.Prefix(), Now: w.k.Now})
 	require.NoError(w.t, err)
 	r := state.NewRetention(dying, state.RetentionOptions{Age: func() time.Duration { return w.age }})
 	_ = r.Reconcile(ctx, approvals.NewID("idle", 5, "threads"))

@@ -44,14 +44,14 @@ func newBulk(s *state.Store, owner string, now func() time.Time) *approvals.Bulk
 func sheets(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	ctx := t.Context()
 	_, err := s.Sheet(ctx, sheetID)
 	require.ErrorIs(t, err, approvals.ErrNotFound)
 	_, err = s.Sheet(ctx, "forged")
 	require.ErrorIs(t, err, approvals.ErrNotFound)
 	opens := openBatch(t, ids{4}.batch("b"), ids{4}.run("r"), 3, time.Time{})
-	shown, err := approvals.NewSheet(listed(opens.Batch), k.now())
+	shown, err := approvals.NewSheet(listed(opens.Batch), k.Now())
 	require.NoError(t, err)
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Request: "show", Sheet: shown}))
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Request: "show", Sheet: shown}))
@@ -64,7 +64,7 @@ func sheets(t *testing.T, c redis.UniversalClient) {
 	require.Empty(t, due(t, c, s, state.Sheets))
 
 	submit := func(s approvals.Sheet) approvals.Sheet {
-		next, err := s.Submit(approvals.Submission{Request: "r", By: ann(), Ticked: []int{1}, At: k.now()})
+		next, err := s.Submit(approvals.Submission{Request: "r", By: ann(), Ticked: []int{1}, At: k.Now()})
 		require.NoError(t, err)
 		return next
 	}
@@ -80,7 +80,7 @@ func sheets(t *testing.T, c redis.UniversalClient) {
 		change(&changed)
 		err := s.CommitSheet(ctx, approvals.SheetCommit{Before: shown, Sheet: changed})
 		require.ErrorIs(t, err, approvals.ErrInvalid, name)
-		changed, err = approvals.NewSheet(changed, k.now())
+		changed, err = approvals.NewSheet(changed, k.Now())
 		require.NoError(t, err)
 		err = s.CommitSheet(ctx, approvals.SheetCommit{Before: shown, Sheet: submit(changed)})
 		require.ErrorIs(t, err, approvals.ErrInvalid, name)
@@ -94,28 +94,28 @@ func sheets(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	require.Equal(t, submitted, got)
 	require.Negative(t, c.PTTL(ctx, key).Val(), "what is submitted stays")
-	requireScore(t, c, s, state.Sheets, string(sheetID), k.now())
+	requireScore(t, c, s, state.Sheets, string(sheetID), k.Now())
 
-	held, err := submitted.Claim("w", k.now(), k.now().Add(time.Minute))
+	held, err := submitted.Claim("w", k.Now(), k.Now().Add(time.Minute))
 	require.NoError(t, err)
 	attempts := strings.Replace(key, "sheet:"+string(sheetID), "attempts", 1)
 	require.NoError(t, c.HSet(ctx, attempts, "sheets|"+string(sheetID), 3).Err())
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Before: submitted, Sheet: held}))
-	requireScore(t, c, s, state.Sheets, string(sheetID), k.now().Add(time.Minute))
+	requireScore(t, c, s, state.Sheets, string(sheetID), k.Now().Add(time.Minute))
 	require.Equal(t, "3", c.HGet(ctx, attempts, "sheets|"+string(sheetID)).Val(), "a claim is no success")
-	half, err := held.Record("w", k.now().Add(time.Hour), []approvals.LineResult{{Line: 0, Outcome: approvals.LineSigned}})
+	half, err := held.Record("w", k.Now().Add(time.Hour), []approvals.LineResult{{Line: 0, Outcome: approvals.LineSigned}})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Before: held, Sheet: half}))
-	requireScore(t, c, s, state.Sheets, string(sheetID), k.now().Add(time.Hour))
+	requireScore(t, c, s, state.Sheets, string(sheetID), k.Now().Add(time.Hour))
 	require.Empty(t, c.HGet(ctx, attempts, "sheets|"+string(sheetID)).Val(), "getting on is")
 	require.Empty(t, due(t, c, s, state.Answers))
-	done, err := half.Record("w", k.now(), []approvals.LineResult{
+	done, err := half.Record("w", k.Now(), []approvals.LineResult{
 		{Line: 1, Outcome: approvals.LineSigned}, {Line: 2, Outcome: approvals.LineSkipped, Why: approvals.WhyStale},
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Before: half, Sheet: done}))
 	require.Empty(t, due(t, c, s, state.Sheets))
-	requireScore(t, c, s, state.Answers, string(sheetID), k.now())
+	requireScore(t, c, s, state.Answers, string(sheetID), k.Now())
 	require.Equal(t, 30*24*time.Hour, c.PTTL(ctx, key).Val().Round(time.Minute))
 	require.NoError(t, s.CommitMemo(ctx, string(sheetID), string(state.Answers), []byte("said"), 0, done.Version))
 	require.Empty(t, due(t, c, s, state.Answers))
@@ -133,7 +133,7 @@ func sheetKey(t *testing.T, s *state.Store) string {
 func bulk(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	batches := storeBatches(t, s, 90)
 	sheet := listed(batches...)
 	answered := make(chan string, 10)
@@ -147,9 +147,9 @@ func bulk(t *testing.T, c redis.UniversalClient) {
 				return []statetest.Fault{statetest.LostReply, statetest.LostRequest}[n%2]
 			}
 			return statetest.None
-		}), k.now, s.Prefix())
+		}), k.Now, s.Prefix())
 		work(t, d, state.Sheets, func(ctx context.Context, id string) error {
-			return newBulk(s, owner, k.now).Work(ctx, approvals.SheetID(id))
+			return newBulk(s, owner, k.Now).Work(ctx, approvals.SheetID(id))
 		})
 		work(t, d, state.Answers, func(ctx context.Context, id string) error {
 			sheet, err := s.Sheet(ctx, approvals.SheetID(id))
@@ -167,12 +167,12 @@ func bulk(t *testing.T, c redis.UniversalClient) {
 			return err
 		})
 	}
-	_, err := newBulk(s, "front", k.now).Show(t.Context(), sheet)
+	_, err := newBulk(s, "front", k.Now).Show(t.Context(), sheet)
 	require.NoError(t, err)
-	_, err = newBulk(s, "front", k.now).Submit(t.Context(), sheetID, "click", ann(), []int{3}, "")
+	_, err = newBulk(s, "front", k.Now).Submit(t.Context(), sheetID, "click", ann(), []int{3}, "")
 	require.NoError(t, err)
 	statetest.Await(t, "nothing to be left", func() bool {
-		k.advance(time.Second) // a worker that lost its connection holds the sheet for a while
+		k.Advance(time.Second) // a worker that lost its connection holds the sheet for a while
 		return len(due(t, c, s, state.Sheets))+len(due(t, c, s, state.Answers)) == 0
 	})
 	require.Equal(t, "{91 [] 89 0}", wait(t, "the answer", answered))
@@ -226,26 +226,26 @@ func bulkCrashes(t *testing.T, c redis.UniversalClient) {
 		reached := false
 		for _, after := range []bool{false, true} {
 			k := newClock()
-			calm := openStore(t, c, k.now)
+			calm := openStore(t, c, k.Now)
 			batches := storeBatches(t, calm, size)
-			_, err := newBulk(calm, "front", k.now).Show(t.Context(), listed(batches...))
+			_, err := newBulk(calm, "front", k.Now).Show(t.Context(), listed(batches...))
 			require.NoError(t, err)
-			frozen, err := newBulk(calm, "front", k.now).Submit(t.Context(), sheetID, "click", ann(), []int{1}, "")
+			frozen, err := newBulk(calm, "front", k.Now).Submit(t.Context(), sheetID, "click", ann(), []int{1}, "")
 			require.NoError(t, err)
 
 			fatal := &crash{at: n, after: after}
 			hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 			hooked.AddHook(fatal)
-			doomed := openStoreAt(t, hooked, k.now, calm.Prefix())
+			doomed := openStoreAt(t, hooked, k.Now, calm.Prefix())
 			fatal.armed = true
-			err = newBulk(doomed, "doomed", k.now).Work(t.Context(), sheetID)
+			err = newBulk(doomed, "doomed", k.Now).Work(t.Context(), sheetID)
 			if fatal.count.Load() >= fatal.at {
 				reached = true
 				require.ErrorIs(t, err, errCrash)
 			}
-			k.advance(time.Minute)
+			k.Advance(time.Minute)
 			for _, id := range due(t, c, calm, state.Sheets) {
-				require.NoError(t, newBulk(calm, "heir", k.now).Work(t.Context(), approvals.SheetID(id)))
+				require.NoError(t, newBulk(calm, "heir", k.Now).Work(t.Context(), approvals.SheetID(id)))
 			}
 			got, err := calm.Sheet(t.Context(), sheetID)
 			require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 // otherwise.
 func slots(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, newClock().now)
+	s := openStore(t, c, newClock().Now)
 	for n := range approvals.Partitions {
 		id := ids{n}
 		const odd = "}{x}-{p63}:"

@@ -105,11 +105,11 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 		reached := false
 		for _, after := range []bool{false, true} {
 			k := newClock()
-			calm := openStore(t, c, k.now)
+			calm := openStore(t, c, k.Now)
 			fatal := &crash{at: n, after: after}
 			hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 			hooked.AddHook(fatal)
-			doomed := openStoreAt(t, hooked, k.now, calm.Prefix())
+			doomed := openStoreAt(t, hooked, k.Now, calm.Prefix())
 			fatal.armed = true
 			found := func(k state.Kind) []string { return due(t, c, calm, k) }
 			err := process{doomed, opens, clicks, found}.live(t.Context())

@@ -42,7 +42,7 @@ func sweeps(t *testing.T, c redis.UniversalClient) {
 		require.LessOrEqual(t, float64(approvals.Partitions)/state.ShortestSweep.Seconds(), 64.0)
 	})
 	t.Run("a sweep finds what is due of every kind without a wake-up", func(t *testing.T) {
-		s := openStore(t, c, newClock().now)
+		s := openStore(t, c, newClock().Now)
 		type found struct {
 			kind state.Kind
 			id   string
@@ -67,7 +67,7 @@ func sweeps(t *testing.T, c redis.UniversalClient) {
 		}
 	})
 	t.Run("a server that has forgotten the script is taught it again", func(t *testing.T) {
-		s := openStore(t, c, newClock().now)
+		s := openStore(t, c, newClock().Now)
 		got := make(chan string, 10)
 		work(t, state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond}), state.Cards, func(_ context.Context, id string) error {
 			got <- id

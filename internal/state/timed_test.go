@@ -17,10 +17,10 @@ import (
 func timed(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	ctx, k := t.Context(), newClock()
-	s := openStore(t, c, k.now)
+	s := openStore(t, c, k.Now)
 	id, other := approvals.NewID("outbox", 5, "x"), approvals.NewID("outbox", 5, "y")
 	const kind = string(state.Webhooks)
-	later := k.now().Add(time.Hour)
+	later := k.Now().Add(time.Hour)
 	require.NoError(t, s.CommitTimed(ctx, id, kind, []byte("one"), 0, later))
 	requireScore(t, c, s, state.Webhooks, id, later)
 	data, version, err := s.Memo(ctx, id, kind)
@@ -28,7 +28,7 @@ func timed(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, "one", string(data))
 	require.Equal(t, int64(1), version)
 
-	require.ErrorIs(t, s.CommitTimed(ctx, id, kind, []byte("lost"), 0, k.now()), approvals.ErrConflict)
+	require.ErrorIs(t, s.CommitTimed(ctx, id, kind, []byte("lost"), 0, k.Now()), approvals.ErrConflict)
 	requireScore(t, c, s, state.Webhooks, id, later)
 
 	require.NoError(t, s.CommitTimed(ctx, other, kind, []byte("y"), 0, later.Add(-time.Minute)))
@@ -46,15 +46,15 @@ func timed(t *testing.T, c redis.UniversalClient) {
 	// A handler that failed is told again, and one that moved its memo only then.
 	d := state.NewDue(s, state.DueOptions{Sweep: never})
 	begun := make(chan string, 10)
-	require.NoError(t, s.CommitTimed(ctx, id, kind, []byte("three"), 2, k.now()))
+	require.NoError(t, s.CommitTimed(ctx, id, kind, []byte("three"), 2, k.Now()))
 	work(t, d, state.Webhooks, func(ctx context.Context, id string) error {
 		_, version, err := s.Memo(ctx, id, kind)
 		if err == nil {
-			err = s.CommitTimed(ctx, id, kind, []byte("four"), version, k.now().Add(time.Minute))
+			err = s.CommitTimed(ctx, id, kind, []byte("four"), version, k.Now().Add(time.Minute))
 		}
 		begun <- id
 		return err
 	})
 	require.Equal(t, id, wait(t, "the memo", begun))
-	requireScore(t, c, s, state.Webhooks, id, k.now().Add(time.Minute))
+	requireScore(t, c, s, state.Webhooks, id, k.Now().Add(time.Minute))
 }

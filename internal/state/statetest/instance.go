@@ -38,7 +38,7 @@ func NewInstance(tb testing.TB, args ...string) *Instance {
 
 func newInstance(tb testing.TB, environ []string, args ...string) *Instance {
 	tb.Helper()
-	dir, port := scratch(tb), freePort(tb)
+	dir, port := Folder(tb), freePort(tb)
 	i := &Instance{tb: tb, dir: dir, Socket: filepath.Join(dir, "s"), Addr: net.JoinHostPort("127.0.0.1", port), environ: environ}
 	i.args = append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--unixsocket", i.Socket, "--appendonly", "yes", "--appendfsync", "always",

@@ -41,7 +41,7 @@ func NewMachine(tb testing.TB, args ...string) *Instance {
 	library, err := fsynced()
 	require.NoError(tb, err, "These tests note what a redis-server has synced. They need Linux and a C compiler (apt-get install gcc), "+
 		"as the race detector does.")
-	notes := scratch(tb)
+	notes := Folder(tb)
 	i := newInstance(tb, []string{"LD_PRELOAD=" + library, "FSYNCED=" + notes, "SLOW_SYNC_US=2000"}, args...)
 	i.notes = notes
 	return i

@@ -42,7 +42,7 @@ func NewWatch(tb testing.TB) *Watch {
 	host, port, err := net.SplitHostPort(primary.Addr)
 	require.NoError(tb, err)
 	for range 3 {
-		dir, at := scratch(tb), freePort(tb)
+		dir, at := Folder(tb), freePort(tb)
 		file := filepath.Join(dir, "sentinel.conf")
 		require.NoError(tb, os.WriteFile(file, fmt.Appendf(nil, `port %s
 bind 127.0.0.1

@@ -41,7 +41,7 @@ func Miniredis(tb testing.TB) redis.UniversalClient {
 // and ends.
 func Redis(tb testing.TB) redis.UniversalClient {
 	tb.Helper()
-	dir := scratch(tb)
+	dir := Folder(tb)
 	socket := filepath.Join(dir, "s")
 	start(tb, dir, "--port", "0", "--unixsocket", socket)
 	c := client(tb, &redis.Options{Network: "unix", Addr: socket})
@@ -54,7 +54,7 @@ func Redis(tb testing.TB) redis.UniversalClient {
 // in one script.
 func Cluster(tb testing.TB) redis.UniversalClient {
 	tb.Helper()
-	dir := scratch(tb)
+	dir := Folder(tb)
 	port, bus := freePort(tb), freePort(tb)
 	start(tb, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus)
 	addr := net.JoinHostPort("127.0.0.1", port)
@@ -129,9 +129,9 @@ func run(tb testing.TB, environ []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// scratch is a directory with a short name: the path of a socket has at most
-// 107 bytes, and [testing.T.TempDir] can be longer.
-func scratch(tb testing.TB) string {
+// Folder returns a folder with a short name, which is removed with the test: the path of
+// a socket has at most 107 bytes, and [testing.T.TempDir] can be longer.
+func Folder(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "cs") //nolint:usetesting // see above
 	require.NoError(tb, err)
@@ -186,7 +186,7 @@ func Await(tb testing.TB, what string, ok func() bool) {
 // stops the replica, and what that returns lets it continue.
 func FollowCluster(tb testing.TB, cluster *redis.ClusterClient) (stop func() (goOn func())) {
 	tb.Helper()
-	ctx, dir, port, bus := tb.Context(), scratch(tb), freePort(tb), freePort(tb)
+	ctx, dir, port, bus := tb.Context(), Folder(tb), freePort(tb), freePort(tb)
 	cmd := start(tb, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus,
 		"--cluster-replica-no-failover", "yes")
 	node := client(tb, &redis.Options{Addr: net.JoinHostPort("127.0.0.1", port)})
