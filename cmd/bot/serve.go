@@ -55,7 +55,7 @@ func serveConfig(ctx context.Context, in *call, needs func(config.Config) error)
 	}
 	log := e.NewLogger(in.stderr)
 	for _, w := range c.Warnings() {
-		log.WarnContext(ctx, w.Text, slog.String("advice", w.Advice))
+		log.WarnContext(ctx, "a setting is not for production", slog.String("warning", w.Text), slog.String("advice", w.Advice))
 	}
 	keep, err := openData(ctx, e.Data, log)
 	if err != nil {
