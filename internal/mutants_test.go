@@ -26,6 +26,14 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
+		"only a call that changes nothing runs without a journal", "agentrun/perform.go",
+		"if p.tool == nil || agent.effect(p.tool.Spec()) != EffectPure {", "if p.tool == nil {", "gateway", "TestACallThatMayNotRunAnyMoreIsAskedAboutAnew",
+	},
+	{
+		"the policy is asked before a call runs without a journal", "agentrun/perform.go",
+		"(&rulings{session: s, tally: r.tally()}).consider(ctx, run, p, 0)", "p.execute = true", "gateway", "TestACallThatMayNotRunAnyMoreIsAskedAboutAnew",
+	},
+	{
 		"a decision is about the arguments that were shown", "approvals/decide.go",
 		"if d.Digest.IsZero() || d.Digest != a.Call.Digest {", "if false {", "approvals", "TestDecideTellsTheFirstThingThatIsWrong/stale",
 	},

@@ -56,7 +56,8 @@
 // Where the tools are here and only the agent is elsewhere, the executor claims the
 // decision and has [Runner.Execute] execute the call while the agent waits. That is
 // a run of its own, which takes up the answers and keeps a journal like any other,
-// asks no model, and ends with the results.
+// asks no model, and ends with the results. What is permitted and changes nothing
+// [Runner.Perform] executes, which stores nothing.
 //
 // # Calls that the provider of the model runs
 //
@@ -148,7 +149,7 @@
 // A file uses those on its own line and below it, and none above it.
 //
 //	mention.go, resumer.go, supersede.go   what makes a run: a message, a settled batch
-//	execute_remote.go                      the calls of a remote run, executed here
+//	execute_remote.go, perform.go          the calls of a remote run, executed here
 //	park.go, abandon.go                    what people do with a run
 //	check.go                               the tools of agents, for people
 //	work.go                                claim a run, work on it, let go of it

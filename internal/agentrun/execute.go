@@ -68,13 +68,19 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	if entry == nil || err != nil {
 		return err
 	}
+	finish, known, outcome := x.call(ctx, run, p, retry)
+	return x.end(ctx, p, entry, finish, known, outcome)
+}
+
+// call calls the tool. known is as in finishOf.
+func (x *executor) call(ctx context.Context, run Run, p *plan, retry int) (f Finish, known bool, how string) {
 	began := x.session.now()
 	tool, call := p.tool, p.toolCall(run, retry) // a tool that hangs must not read the plan later
 	result, err, late := guard(ctx, timeout(tool), func(ctx context.Context) (Result, error) { return tool.Execute(ctx, call) })
 	took := x.session.now().Sub(began)
-	finish, known := x.finishOf(ctx, p, result, err, late)
-	finish.Took = max(0, took)
-	return x.end(ctx, p, entry, finish, known, outcome(finish, err, late))
+	f, known = x.finishOf(ctx, p, result, err, late)
+	f.Took = max(0, took)
+	return f, known, outcome(f, err, late)
 }
 
 // start stores that the execution of a call begins. It returns no entry if nothing is

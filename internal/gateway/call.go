@@ -108,7 +108,7 @@ func (s *Server) asking(c *calling, args json.RawMessage) intake.Ask {
 	definition := sha256.Sum256(c.tool.Defined())
 	return intake.Ask{
 		Door: intake.DoorGateway, Carries: intake.Carries{Edits: true, Reasons: true, Late: s.c.Keeps(c.who.Name)},
-		ExternalID: c.who.external(), Reuse: true, Here: true,
+		ExternalID: c.who.external(), Reuse: true, Here: true, Claim: s.c.Runner.Pure(c.who.Name, spec.Name),
 		Calls: []intake.Call{{
 			ID: callID, Tool: spec.Name, Args: args, Definition: hex.EncodeToString(definition[:]),
 			Summary: s.c.Summary(c.who.Name, spec.Name), WriteOnly: spec.WriteOnly, Severity: spec.Stated(),
@@ -125,6 +125,9 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 	cancel()
 	if err != nil {
 		return failed(s.door.Explain(ctx, err)), true
+	}
+	if q.Claimed {
+		return s.perform(ctx, held, c, q)
 	}
 	leave := s.join(q.ID)
 	q, err = s.wait(held, c, q)
@@ -167,6 +170,25 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 		return nil, false
 	}
 	return s.follow(ctx, held, c, q.ID), true
+}
+
+// perform executes a call that changes nothing and was claimed with the question. A
+// caller that gets no result makes the call again.
+func (s *Server) perform(ctx, held context.Context, c *calling, q intake.Request) (*mcp.CallToolResult, bool) {
+	c.say("running, request " + string(q.ID))
+	e, err := s.c.Runner.Perform(held, q.Run)
+	switch {
+	case err == nil:
+		return s.result(c.tool, e), true
+	case ctx.Err() != nil:
+		return failed(goneWords), true
+	case errors.Is(err, agentrun.ErrNowAsks):
+		c.ask.Claim = false
+		return s.decide(ctx, held, c)
+	case held.Err() == nil:
+		s.c.Log.ErrorContext(ctx, "cannot perform a call", slog.String("request", string(q.ID)), slog.Any("err", err))
+	}
+	return failed(unfinishedWords(q.ID)), true
 }
 
 // wait returns the request once it is decided or its caller has left, or as it

@@ -10,6 +10,9 @@
 // journal. The same call of the same agent finds its request again: also on another
 // replica, after a restart, and while it is executed. Nothing runs for a caller
 // that is gone.
+//
+// A call that changes nothing and that the policy permits is counted, stored and
+// claimed in one step, and executed without a journal: it may run again.
 package gateway
 
 import (
@@ -47,6 +50,8 @@ type Intake interface {
 type Runner interface {
 	Execute(ctx context.Context, id approvals.RunID) (agentrun.Executed, error)
 	Executed(ctx context.Context, id approvals.RunID) (agentrun.Executed, error)
+	Pure(agent, tool string) bool
+	Perform(ctx context.Context, r agentrun.RemoteRun) (agentrun.Executed, error)
 }
 
 // A Tool is a tool of an MCP server.

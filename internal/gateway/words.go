@@ -31,6 +31,10 @@ func runningWords(id approvals.RunID) string {
 		"Call again with exactly the same arguments to get its result; it is not run twice.", id)
 }
 
+func unfinishedWords(id approvals.RunID) string {
+	return fmt.Sprintf("The call has no result. It changes nothing, so make it again. Request %s.", id)
+}
+
 func lostWords(id approvals.RunID) string {
 	return fmt.Sprintf("The call may have run, and Countersign cannot say so now. Request %s. "+
 		"The same call may run once more, so ask a person before you repeat it.", id)

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 // A tool is one of an MCP server, as the gateway sees it.
 type tool struct {
 	name, output string // the schema of its results
+	effect       agentrun.Effect
 	execute      func(ctx context.Context, c agentrun.Call) (agentrun.Result, error)
 
 	mu   sync.Mutex
@@ -45,8 +46,10 @@ type tool struct {
 }
 
 func (t *tool) Spec() agentrun.Spec {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return agentrun.Spec{
-		Name: t.name, Description: "It does " + t.name + ".", Kind: agentrun.KindFunction, Timeout: time.Minute,
+		Name: t.name, Description: "It does " + t.name + ".", Kind: agentrun.KindFunction, Timeout: time.Minute, Effect: t.effect,
 		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
 	}
 }
@@ -120,6 +123,7 @@ type world struct {
 	policy *intaketest.Rules
 	tools  []*tool
 	keeps  bool
+	redis  redis.UniversalClient
 	now    func() time.Time
 	first  *process
 }
@@ -146,7 +150,7 @@ type process struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, prefix: rand.Text(), now: time.Now, policy: intaketest.NewRules(map[string]approvals.Ruling{
+	w := &world{T: t, prefix: rand.Text(), now: time.Now, redis: redisServer, policy: intaketest.NewRules(map[string]approvals.Ruling{
 		"srv.free": approvals.Permit{}, "srv.never": approvals.Refuse{Reason: "not on Fridays"},
 		"srv.both": approvals.Ask{Requirement: intaketest.Needs(2), Why: "it writes twice"},
 	})}
@@ -170,7 +174,7 @@ func (w *world) start(changes ...func(*gateway.Config)) *process {
 	w.Helper()
 	p := &process{world: w}
 	var err error
-	p.store, err = state.Open(w.Context(), state.Options{Client: redisServer, Prefix: w.prefix})
+	p.store, err = state.Open(w.Context(), state.Options{Client: w.redis, Prefix: w.prefix})
 	require.NoError(w, err)
 	agents := func(name string) (agentrun.Agent, bool) {
 		a := agentrun.Agent{Name: "desk"}

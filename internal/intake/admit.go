@@ -21,6 +21,7 @@ func (s *Service) admit(ctx context.Context, c Client, a Ask) (Request, agentrun
 		return Request{}, ruled, nil
 	}
 	rec := s.recordOf(c, a)
+	rec.Here = false // there is no execution that a caller could find
 	index := indexID(c.Name, "print", rec.Calls[0].Fingerprint)
 	at, _ := s.turns.get(index)
 	for tries := 2; ; tries-- {
@@ -43,7 +44,7 @@ func (s *Service) admit(ctx context.Context, c Client, a Ask) (Request, agentrun
 		if err == nil {
 			s.turns.put(index, at.used())
 			r, err := s.stands(ctx, x)
-			r.Claimed = true
+			r.Claimed, r.Run = true, x.remote
 			return r, ruled, err
 		}
 		if !errors.Is(err, errMoved) {
@@ -54,6 +55,12 @@ func (s *Service) admit(ctx context.Context, c Client, a Ask) (Request, agentrun
 			return Request{}, ruled, err
 		}
 	}
+}
+
+// used reports whether the decision on the only call was used, and nobody waits for what
+// became of it here.
+func (r record) used() bool {
+	return !r.Calls[0].ClaimedAt.IsZero() && (!r.Here || !r.AnsweredAt.IsZero())
 }
 
 // errMoved is the error of an admission whose request, or external id, is there.
@@ -111,7 +118,7 @@ func (s *Service) turnOf(ctx context.Context, c Client, index, print string) (t 
 	}
 	rec, _, err := s.record(ctx, agentrun.RemoteRunID(Executor, c.Name, keyOf(print, at.Turn)))
 	switch {
-	case isRemoved(err), err == nil && !rec.Here && !rec.Calls[0].ClaimedAt.IsZero():
+	case isRemoved(err), err == nil && rec.used():
 		return turn{next: at.Turn + 1, version: version, behind: true}, true, nil
 	case isNotFound(err):
 		return turn{next: at.Turn, version: version}, true, nil

@@ -53,8 +53,8 @@ func (a Ask) check(c Client) error {
 	if a.Reuse && (len(a.Calls) != 1 || a.Calls[0].External) {
 		return invalid("calls", "must be one call that is to be approved, if an earlier decision may be used")
 	}
-	if a.Claim && (!a.Reuse || a.Here) {
-		return invalid("calls", "can be claimed with the question only if an earlier decision may be used, and if they are not executed here")
+	if a.Claim && !a.Reuse {
+		return invalid("calls", "can be claimed with the question only if an earlier decision may be used")
 	}
 	if a.Here && !a.Reuse {
 		return invalid("calls", "that are executed here must be found again by their fingerprint")

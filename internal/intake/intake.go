@@ -67,6 +67,8 @@ type Ask struct {
 	Reuse bool
 	// Claim claims the call with the question, if the policy permits it without asking
 	// anyone, and the answer says so: then all of it is one step. It goes with Reuse.
+	// With Here, the door then executes the call with [agentrun.Runner.Perform]: a caller
+	// that asks again makes another call, so this is for calls that change nothing.
 	Claim bool
 	// Here says that the door has [agentrun.Runner.Execute] execute the call once it
 	// is claimed. It goes with Reuse: a caller that asks again finds the execution
@@ -163,6 +165,8 @@ type Request struct {
 	Version      string          // changes with everything that a client can see: an ETag
 	Joined       bool            // it was found by its fingerprint: another external id asked first
 	Claimed      bool            `json:"-"` // by the very question, see [Ask.Claim]
+	// Run is what was ruled on, if it is Claimed.
+	Run agentrun.RemoteRun `json:"-"`
 	Left         []string        `json:"-"` // the external ids whose callers do not wait any more, see [Service.Leave]
 }
 
