@@ -166,8 +166,8 @@ type Request struct {
 	Joined       bool            // it was found by its fingerprint: another external id asked first
 	Claimed      bool            `json:"-"` // by the very question, see [Ask.Claim]
 	// Run is what was ruled on, if it is Claimed.
-	Run agentrun.RemoteRun `json:"-"`
-	Left         []string        `json:"-"` // the external ids whose callers do not wait any more, see [Service.Leave]
+	Run  agentrun.RemoteRun `json:"-"`
+	Left []string           `json:"-"` // the external ids whose callers do not wait any more, see [Service.Leave]
 }
 
 // A CallStatus is where one call stands.
