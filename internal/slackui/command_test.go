@@ -109,10 +109,10 @@ func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 	h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 	h.private()
 	said := h.slashes("U0BOB", "status")
-	for _, w := range []string{"Countersign is working.", "version: `0123abcd`", "Waiting for you: 2 calls, the oldest since", "Waiting in this channel: 2 calls."} {
+	for _, w := range []string{"Countersign is working.", "version: `0123abcd`", "Waiting for you: 1 request, the oldest since", "Waiting in this channel: 1 request."} {
 		require.Contains(t, said, w)
 	}
-	require.Contains(t, h.slashes("U0DAVE", "status"), "Waiting for you: 0 calls.")
+	require.Contains(t, h.slashes("U0DAVE", "status"), "Waiting for you: 0 requests.")
 	store, parked, looking = errors.New("away"), 2, false
 	said = h.slashes("U0BOB", "status")
 	for _, w := range []string{"Countersign has a problem.", "The store isn't answering", "2 pieces of work failed", "stopped updating cards"} {

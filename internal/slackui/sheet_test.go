@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/directory"
 )
 
 // tags are calls of a tool that says it does no harm.
@@ -331,10 +332,7 @@ type slowLists struct {
 	gate gate
 }
 
-type lists interface {
-	Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error)
-	Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error)
-}
+type lists interface{ directory.Lists }
 
 func (s slowLists) Inbox(c context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
 	s.gate.pass()

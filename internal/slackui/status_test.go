@@ -1,73 +1,60 @@
 package slackui_test
 
 import (
-	"net/url"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
-	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// statuses are the status lines that were shown in the thread, the first one first.
-func (o *workspace) statuses(root string) []string {
-	o.t.Helper()
-	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context())) // waits for what is done in the background
-	var all []string
-	for _, c := range o.Calls("assistant.threads.setStatus") {
-		form, err := url.ParseQuery(c.Request)
-		require.NoError(o.t, err)
-		require.Equal(o.t, "C0OPS", form.Get("channel_id"))
-		require.Equal(o.t, root, form.Get("thread_ts"))
-		all = append(all, form.Get("status"))
+func TestStatusCostsTheSameHoweverMuchWaits(t *testing.T) {
+	redis := statetest.Redis(t)
+	h := newSheetWorkspaceOn(t, redis)
+	sent := &statetest.Trips{}
+	redis.AddHook(sent)
+	require.NoError(t, h.ui.Homes.Reconcile(t.Context(), string(h.opensOnly("r", noon.Add(-time.Hour))))) // it notes the group
+	opened := 1
+	open := func(n int) {
+		for ; opened < n; opened++ {
+			h.opensOnly(fmt.Sprintf("r%d", opened), noon.Add(time.Duration(opened)*time.Second))
+		}
 	}
-	return all
+	costs := func(mine, here string) (commands, trips int) {
+		said := h.slashes("U0BOB", "status") // what is looked up once and kept
+		require.Contains(t, said, "Waiting for you: "+mine+", the oldest since")
+		require.Contains(t, said, "Waiting in this channel: "+here)
+		sent.Taken()
+		h.slashes("U0BOB", "status")
+		all := sent.Taken()
+		return len(slices.Concat(all...)), len(all)
+	}
+	open(10)
+	ten, trips := costs("10 requests", "10 requests.")
+	open(25)
+	commands, same := costs("25 requests", "25 requests.")
+	require.Equal(t, ten+15, commands, "the first 25 requests are read")
+	require.Equal(t, trips, same)
+	open(2000)
+	many, same := costs("up to 2,000 requests", "2,000 requests.")
+	require.Equal(t, commands, many)
+	require.Equal(t, trips, same)
 }
 
-func TestTheStatusLineSaysHowManyApprovalsAreMissing(t *testing.T) {
-	three := by("named", fromUser("U0BOB", "U0CAROL", "U0DAVE"))
-	three.Need = 3
-	o, root, b := one(t, call("c1", "delete_file", `{}`, three))
-	o.draw(b)
-	require.Equal(t, []string{"is waiting for 3 approvals"}, o.statuses(root), "once, and not again while nothing changes")
-	o.now.move(time.Minute)
-	o.signs(b, 0, "U0BOB")
-	o.draw(b)
-	o.now.move(time.Minute)
-	o.signs(b, 0, "U0CAROL")
-	o.draw(b)
-	o.now.move(time.Minute)
-	o.signs(b, 0, "U0DAVE")
-	o.draw(b)
-	require.Equal(t, []string{"is waiting for 3 approvals", "is waiting for 2 of 3 approvals", "is waiting for 1 of 3 approvals"}, o.statuses(root),
-		"nothing is waited for when all have approved")
-}
-
-// A status line that Slack does not take changes nothing else.
-func TestAStatusLineThatFailsDelaysNothing(t *testing.T) {
-	o := newWorkspace(t, slacksim.Config{})
-	root := o.say("U0ALICE", "clean up")
-	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "assistant.threads.setStatus", Status: 503}}})
-	o.draw(o.opens(root, call("c1", "delete_file", `{}`, sre)))
-	require.NotEmpty(t, o.card("U0BOB", root).Actions())
-}
-
-func TestTheStatusLineSaysWhatAResumedRunCalls(t *testing.T) {
-	o, root, b := one(t)
-	require.NoError(t, o.ui.Replies.Reconcile(t.Context(), string(b.Run)))
-	o.signs(b, 0, "U0BOB")
-	id, err := agentrun.ResumeRunID(b.ID)
-	require.NoError(t, err)
-	waits, err := o.Run(t.Context(), b.Run)
-	require.NoError(t, err)
-	o.setRun(agentrun.Run{
-		ID: id, Thread: waits.Thread, Origin: waits.Origin, Parent: waits.ID, Batch: b.ID, Agent: "ops", Requester: "U0ALICE",
-		Status: agentrun.RunRunning, Activity: []string{"delete_file"}, Version: 1,
-	})
-	o.now.move(time.Minute)
-	require.NoError(t, o.ui.Replies.Reconcile(t.Context(), string(id)))
-	all := o.statuses(root)
-	require.Equal(t, "is working: delete_file", all[len(all)-1])
+// opensOnly stores a request that waits for @sre, without its run.
+func (h *sheetWorkspace) opensOnly(name string, at time.Time) approvals.BatchID {
+	h.t.Helper()
+	partition := approvals.PartitionOf(name)
+	b, events, err := approvals.Open(approvals.Batch{
+		ID: approvals.BatchID(approvals.NewID("batch", partition, name)), Run: approvals.RunID(approvals.NewID("run", partition, name)),
+		Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: at,
+	}, tags(1, sre), nil)
+	require.NoError(h.t, err)
+	require.NoError(h.t, h.store.Commit(h.t.Context(), agentrun.Commit{Opens: &agentrun.OpenBatch{Batch: b, Events: events}}))
+	return b.ID
 }

@@ -153,6 +153,13 @@ func (s *testStore) Inbox(ctx context.Context, keys []approvals.ListKey, after a
 	return s.kept.Inbox(ctx, keys, after, limit)
 }
 
+func (s *testStore) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, error) {
+	if err := s.broken(); err != nil {
+		return nil, err
+	}
+	return s.kept.Lengths(ctx, keys)
+}
+
 func (s *testStore) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
 	if err := s.broken(); err != nil {
 		return nil, err

@@ -83,32 +83,9 @@ func (s *Store) Inbox(ctx context.Context, keys []approvals.ListKey, after appro
 	if limit <= 0 || len(keys) == 0 {
 		return nil, "", nil
 	}
-	from := "-"
-	if after != "" {
-		from = "(" + string(after)
-	}
-	pipe := s.client.Pipeline()
-	var lists []*redis.StringSliceCmd
-	for n := range approvals.Partitions {
-		for _, k := range keys {
-			lists = append(lists, pipe.ZRangeByLex(ctx, string(s.partition(n).list(k)), &redis.ZRangeBy{
-				Min: from, Max: "+", Count: int64(limit) + 1, // one more says whether there is more
-			}))
-		}
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	places, next, err := s.places(ctx, keys, after, limit)
+	if err != nil {
 		return nil, "", fmt.Errorf("read lists: %w", err)
-	}
-	var places []string
-	for _, l := range lists {
-		places = append(places, l.Val()...)
-	}
-	slices.Sort(places)
-	places = slices.Compact(places)
-	var next approvals.Cursor
-	if len(places) > limit {
-		places = places[:limit]
-		next = approvals.Cursor(places[limit-1])
 	}
 	ids := make([]string, len(places))
 	for i, at := range places {
@@ -121,6 +98,83 @@ func (s *Store) Inbox(ctx context.Context, keys []approvals.ListKey, after appro
 	return slices.DeleteFunc(batches, func(b approvals.Batch) bool {
 		return !slices.ContainsFunc(b.Concerns(), func(k approvals.ListKey) bool { return slices.Contains(keys, k) })
 	}), next, nil
+}
+
+// places returns the first places on any of the lists, each once, and where the next
+// page begins. What is listed is spread over the partitions, so each is asked for a few,
+// and again only if it may have more on this page.
+func (s *Store) places(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int,
+) (first []string, next approvals.Cursor, err error) {
+	lists := s.lists(keys)
+	read := make(map[zsetKey][]string)
+	for _, most := range []int{min(limit+1, max(16, limit/8)), limit + 1} { // one more says whether there is more
+		if err := s.readLists(ctx, lists, read, after, most); err != nil {
+			return nil, "", err
+		}
+		first = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(read))...))))
+		lists = slices.DeleteFunc(lists, func(k zsetKey) bool {
+			got := read[k]
+			return len(got) < most || len(first) > limit && got[most-1] >= first[limit]
+		})
+	}
+	if len(first) > limit {
+		first = first[:limit]
+		next = approvals.Cursor(first[limit-1])
+	}
+	return first, next, nil
+}
+
+// lists are the keys of these lists in all partitions, those of a partition together.
+func (s *Store) lists(keys []approvals.ListKey) []zsetKey {
+	var all []zsetKey
+	for n := range approvals.Partitions {
+		for _, k := range keys {
+			all = append(all, s.partition(n).list(k))
+		}
+	}
+	return all
+}
+
+// readLists reads the first places after the cursor of each list.
+func (s *Store) readLists(ctx context.Context, lists []zsetKey, into map[zsetKey][]string, after approvals.Cursor, most int) error {
+	if len(lists) == 0 {
+		return nil
+	}
+	from := "-"
+	if after != "" {
+		from = "(" + string(after)
+	}
+	pipe := s.client.Pipeline()
+	read := make([]*redis.StringSliceCmd, len(lists))
+	for i, k := range lists {
+		read[i] = pipe.ZRangeByLex(ctx, string(k), &redis.ZRangeBy{Min: from, Max: "+", Count: int64(most)})
+	}
+	_, err := pipe.Exec(ctx)
+	for i, k := range lists {
+		into[k] = read[i].Val()
+	}
+	return err
+}
+
+// Lengths returns how many batches are on each of these lists, without reading any of
+// them. A batch that is on several counts for each.
+func (s *Store) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, error) {
+	lengths := make([]int, len(keys))
+	if len(keys) == 0 {
+		return lengths, nil
+	}
+	pipe := s.client.Pipeline()
+	var parts []*redis.IntCmd
+	for _, l := range s.lists(keys) {
+		parts = append(parts, pipe.ZCard(ctx, string(l)))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("count what is on lists: %w", err)
+	}
+	for i, n := range parts {
+		lengths[i%len(keys)] += int(n.Val())
+	}
+	return lengths, nil
 }
 
 // Decided returns at most limit batches in which the person has a decision,

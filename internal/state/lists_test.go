@@ -191,6 +191,17 @@ func requireLists(t *testing.T, c redis.UniversalClient, s *state.Store, all map
 			return strings.Compare(string(a.ID), string(b.ID))
 		})
 		require.Equal(t, idsOf(on), readAll(t, s, keys, 4))
+		lengths, err := s.Lengths(t.Context(), keys)
+		require.NoError(t, err)
+		for i, k := range keys {
+			n := 0
+			for _, b := range all {
+				if slices.Contains(b.Concerns(), k) {
+					n++
+				}
+			}
+			require.Equal(t, n, lengths[i], k)
+		}
 	}
 }
 
@@ -251,6 +262,7 @@ func pages(t *testing.T, c redis.UniversalClient) {
 		all := readAll(t, s, mine, 7)
 		require.Len(t, all, size)
 		require.Len(t, slices.Compact(slices.Sorted(slices.Values(all))), size)
+		require.Equal(t, all, readAll(t, s, mine, 200), "a partition may have more of a page than it is asked for at first")
 	}
 	require.Equal(t, map[int]int64{0: 128, 10: 133, 300: 133}, costs, "64 partitions, two lists, and the batches of the page")
 

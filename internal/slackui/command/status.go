@@ -10,7 +10,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
-	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
 )
 
@@ -22,10 +21,7 @@ type Health struct {
 	Policy  func() string                          // the version of the policy in force
 }
 
-const (
-	statusLooks    = 1000
-	statusPatience = time.Second
-)
+const statusPatience = time.Second
 
 // status says whether the bot is well, and how much waits.
 func (s *Handler) status(ctx context.Context, c inbound.Command) inbound.Reply {
@@ -70,8 +66,7 @@ func (s *Handler) wellness(ctx context.Context) []blockkit.Mrkdwn {
 	return said
 }
 
-// waitingWords says how much waits for the person and in the channel, as far as
-// statusLooks batches tell.
+// waitingWords says how much waits for the person and in the channel.
 func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockkit.Mrkdwn {
 	who, err := s.People.Viewer(ctx, c.User, c.Team)
 	if errors.Is(err, directory.ErrLookup) {
@@ -81,40 +76,20 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 	if err != nil {
 		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may approve nothing
 	}
-	var mine, here int
-	var oldest time.Time
-	more, now := false, s.Cfg.Now()
-	keys := directory.ListKeys(ref.List{Scope: ref.ScopeAll}, who, c.Channel)
-	err = directory.EachListed(ctx, s.Cfg.Lists, keys, statusLooks, func(b approvals.Batch) bool {
-		for _, a := range b.Approvals {
-			if !a.OpenAt(now) {
-				continue
-			}
-			if ref.ShownIn(b, a, c.Channel) {
-				here++
-			}
-			if b.Helps(a, who.Principal) {
-				mine++
-				if oldest.IsZero() || b.OpenedAt.Before(oldest) {
-					oldest = b.OpenedAt
-				}
-			}
-		}
-		return true
-	}, &more)
+	waits, err := directory.Counted(ctx, s.Cfg.Lists, who, c.Channel, s.Cfg.Now())
 	if err != nil {
 		return []blockkit.Mrkdwn{blockkit.Ours(statusUnknownStore)}
 	}
-	var least blockkit.Mrkdwn
-	if more {
-		least = blockkit.Ours("at least ")
+	var most blockkit.Mrkdwn
+	if waits.AtMost {
+		most = blockkit.Ours("up to ")
 	}
-	said := []blockkit.Mrkdwn{blockkit.Ours(statusMine, least, blockkit.Counted(mine, "call"))}
-	if mine > 0 {
-		said[0] = blockkit.Ours(statusMineSince,
-			least, blockkit.Counted(mine, "call"), blockkit.When(oldest), blockkit.CodeWord(c.Name))
+	mine := blockkit.Ours(statusMine, most, blockkit.Counted(waits.Mine, "request"))
+	if !waits.Oldest.IsZero() {
+		mine = blockkit.Ours(statusMineSince,
+			most, blockkit.Counted(waits.Mine, "request"), blockkit.When(waits.Oldest), blockkit.CodeWord(c.Name))
 	}
-	said = append(said, blockkit.Ours(statusHere, least, blockkit.Counted(here, "call")))
+	said := []blockkit.Mrkdwn{mine, blockkit.Ours(statusHere, blockkit.Counted(waits.Channel, "request"))}
 	if who.Unsure {
 		said = append(said, blockkit.Ours(statusUnsure))
 	}

@@ -19,7 +19,7 @@ const (
 	helpApproveExample = "For example: `%[1]s approve tool:read_* older:2h`, or `%[1]s approve channel from:@ann`."
 	helpDeny           = "`%[1]s deny FILTER REASON` opens a list of the calls that match, with the reason, which the agents and everyone in the threads will read. Nothing is denied until you press the button below it.\n"
 	helpDenyExample    = "For example: `%[1]s deny thread:LINK the plan has changed`. If the reason starts like a filter, put it in quotes."
-	helpStatus         = "`%[1]s status` shows whether Countersign reaches its store and Slack, how many calls wait for you and in this channel, and since when."
+	helpStatus         = "`%[1]s status` shows whether Countersign reaches its store and Slack, how many requests wait for you and in this channel, and since when."
 	helpAway           = "`%[1]s away until friday, ask @ann` says until when you are away and who your delegate is. You can also write `until tomorrow 15:00`, `until 2026-12-24` or `for 3 days`.\n" +
 		"`%[1]s away` alone shows your absence."
 	helpBack       = "`%[1]s back` ends your absence."
@@ -81,7 +81,7 @@ const (
 	statusPolicy       = "Policy version: `%s`."
 	statusMine         = "Waiting for you: %s%s."
 	statusMineSince    = "Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them."
-	statusHere         = "Waiting in this channel: %s%s."
+	statusHere         = "Waiting in this channel: %s."
 	statusUnsure       = "Slack couldn't tell who is in some groups, so there may be more."
 	statusUnknown      = "Countersign couldn't check what waits for you. %s"
 	statusUnknownStore = "Countersign couldn't check what waits for you, because the store isn't answering. Try again in a moment."

@@ -21,6 +21,11 @@ func (NoLists) Inbox(context.Context, []approvals.ListKey, approvals.Cursor, int
 	return nil, "", nil
 }
 
+// Lengths are 0.
+func (NoLists) Lengths(_ context.Context, keys []approvals.ListKey) ([]int, error) {
+	return make([]int, len(keys)), nil
+}
+
 // Decided is empty.
 func (NoLists) Decided(context.Context, approvals.UserID, int) ([]approvals.Batch, error) {
 	return nil, nil

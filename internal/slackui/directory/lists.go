@@ -62,11 +62,56 @@ func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most 
 	}
 }
 
+// A Waiting is how much waits for a person, and in a channel.
+type Waiting struct {
+	Mine    int       // requests in which the person can help
+	AtMost  bool      // Mine is the length of the lists: it counts others too, and some twice
+	Oldest  time.Time // when the first request of those that were read was opened in which the person can help
+	Channel int       // requests that are shown in the channel
+}
+
+// countedExactly is up to how many requests are read to count what waits for a person.
+const countedExactly = 25
+
+// Counted returns how much waits for the person, and in the channel. It costs the same
+// however much that is.
+func Counted(ctx context.Context, from Lists, who Viewer, channel string, now time.Time) (w Waiting, err error) {
+	lengths, err := from.Lengths(ctx, append(slices.Clone(who.keys), approvals.ShownIn(channel)))
+	if err != nil {
+		return Waiting{}, fmt.Errorf("count what waits: %w", err)
+	}
+	batches, more, err := from.Inbox(ctx, who.keys, "", countedExactly)
+	if err != nil {
+		return Waiting{}, fmt.Errorf("read an inbox: %w", err)
+	}
+	last := len(who.keys)
+	w.AtMost, w.Channel = more != "", lengths[last]
+	if w.AtMost {
+		for _, n := range lengths[:last] {
+			w.Mine += n
+		}
+	}
+	for _, b := range batches {
+		if len(who.Helpful(b, now).Calls) == 0 {
+			continue
+		}
+		if !w.AtMost {
+			w.Mine++
+		}
+		if w.Oldest.IsZero() {
+			w.Oldest = b.OpenedAt
+		}
+	}
+	return w, nil
+}
+
 // Lists finds the open batches that concern a person, and those that they decided.
 type Lists interface {
 	// Inbox returns a page of the batches on any of these lists, each once, the
 	// oldest first, and where the next page begins, which is empty at the end.
 	Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error)
+	// Lengths returns how many batches are on each of these lists.
+	Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, error)
 	// Decided returns the batches with a decision of the person, the latest first.
 	Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error)
 }
