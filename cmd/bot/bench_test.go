@@ -130,6 +130,8 @@ func TestTheBenchMeasuresWhatPeopleOpen(t *testing.T) {
 			require.Positive(t, value(t, table, row, view+" ms"), view)
 			require.GreaterOrEqual(t, value(t, table, row, view+" round trips"), 1.0, view)
 		}
+		require.Positive(t, value(t, table, row, "start ms"))
+		require.Positive(t, value(t, table, row, "click ms"))
 	}
 }
 

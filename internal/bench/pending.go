@@ -7,13 +7,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
 
 const pendingAbout = `What %d requests that wait for people cost, and whether few are faster than many: "/countersign status", the first page of
-"/countersign list", and the Home of someone who may approve all of them, until Slack has it. One at a time; times are the middle.
-"Bytes each" is the memory of Redis for one request, its card and what is kept about drawing it.`
+"/countersign list", and the Home of someone who may approve all of them, until Slack has it, and a click that approves one, until it
+is answered. One at a time; times are the middle. "Bytes each" is the memory of Redis for one request, its card and what is kept about
+drawing it; "start" is until a bot is ready.`
 
 // fewPending is how many requests many are compared with.
 const fewPending = 100
@@ -43,20 +45,21 @@ func (b *bench) pending(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := Table{Name: "pending", About: fmt.Sprintf(pendingAbout, b.Pending), Columns: []string{"bytes each"}}
+	t := Table{Name: "pending", About: fmt.Sprintf(pendingAbout, b.Pending), Columns: []string{"bytes each", "start ms"}}
 	for _, v := range b.views() {
 		t.Columns = append(t.Columns, v.name+" ms", v.name+" commands", v.name+" round trips")
 	}
+	t.Columns = append(t.Columns, "click ms")
 	open := 1 // it brings the scripts along, which are no part of the others
-	if _, err := b.fill(ctx, s, seen, 0, open); err != nil {
+	if _, _, err := b.fill(ctx, prefix, seen, 0, open); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	for _, n := range slices.Compact([]int{min(fewPending, b.Pending), b.Pending}) {
-		each, err := b.fill(ctx, s, seen, open, n)
+		each, some, err := b.fill(ctx, prefix, seen, open, n)
 		if err == nil {
 			open = n
 			var r Row
-			r, err = b.viewed(ctx, prefix, s)
+			r, err = b.viewed(ctx, prefix, s, seen, some)
 			t.Rows = append(t.Rows, Row{fmt.Sprintf("%d pending", n), append([]float64{each}, r.Values...)})
 		}
 		if err != nil {
@@ -66,27 +69,34 @@ func (b *bench) pending(ctx context.Context) error {
 	return errors.Join(s.Close(), b.table(t))
 }
 
+// settled is how long it takes until the keys that are kept for seconds are gone.
+const settled = 4 * time.Second
+
 // fill stores requests from one number to another, and returns how much memory of
-// Redis each takes.
-func (b *bench) fill(ctx context.Context, s *state.Store, seen drawn, from, to int) (bytes float64, err error) {
+// Redis each takes, and some of them. Its connections are closed by then, so that
+// their buffers do not count. What is kept for minutes counts.
+func (b *bench) fill(ctx context.Context, prefix string, seen drawn, from, to int) (bytes float64, some []approvals.Batch, err error) {
 	before, err := b.redis.cost(ctx)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	for at := from; at < to; at += chunk {
+	s, err := b.store(ctx, prefix)
+	if err != nil {
+		return 0, nil, err
+	}
+	for at := from; at < to && err == nil; at += chunk {
 		if at > from {
 			b.said("pending: %d of %d are stored", at, to)
 		}
-		all, err := b.ask(ctx, s, min(chunk, to-at), fmt.Sprintf("pending-%d", at), rule{})
-		if err == nil {
-			err = b.shown(ctx, s, seen, all)
-		}
-		if err != nil {
-			return 0, err
+		if some, err = b.ask(ctx, s, min(chunk, to-at), fmt.Sprintf("pending-%d", at), rule{}); err == nil {
+			err = b.shown(ctx, s, seen, some)
 		}
 	}
+	if err := errors.Join(err, s.Close(), sleep(ctx, settled)); err != nil {
+		return 0, nil, err
+	}
 	after, err := b.redis.cost(ctx)
-	return after.minus(before).memory / float64(max(1, to-from)), err
+	return after.minus(before).memory / float64(max(1, to-from)), some, err
 }
 
 // A view is what a person opens in Slack.
@@ -146,19 +156,21 @@ func (b *bench) visited(ctx context.Context) error {
 	}
 }
 
-// viewed measures the views of a bot that has nothing to do.
-func (b *bench) viewed(ctx context.Context, prefix string, s *state.Store) (_ Row, err error) {
+// viewed measures a bot that has nothing to do: its start, the views, and clicks that
+// approve some of what waits.
+func (b *bench) viewed(ctx context.Context, prefix string, s *state.Store, seen drawn, some []approvals.Batch) (_ Row, err error) {
+	began := b.Now()
 	r, err := b.replica(ctx, b.configuration(prefix))
 	if err != nil {
 		return Row{}, err
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
+	out := Row{Values: []float64{ms(b.Now().Sub(began))}}
 	if err := b.quiet(ctx, s); err != nil {
 		return Row{}, err
 	}
 	at := "http://" + r.addr + "/slack/"
 	b.slack.SetURLs(at+"events", at+"interactivity", at+"commands")
-	var out Row
 	n := min(mostViews, max(8, int(b.Length.Seconds()*20)))
 	for _, v := range b.views() {
 		if err := v.open(ctx); err != nil { // what is looked up once and kept
@@ -184,5 +196,16 @@ func (b *bench) viewed(ctx context.Context, prefix string, s *state.Store) (_ Ro
 		spent := after.minus(before).each(float64(n))
 		out.Values = append(out.Values, ms(took.at(0.5)), spent.commands, spent.trips)
 	}
+	clicks := subject{name: "a click", addrs: []string{r.addr}, conns: 1, sent: func(int) ([]request, error) {
+		return b.clicksOn(seen, some[:min(n, len(some))])
+	}, done: func(ctx context.Context) (float64, error) { return b.drained(ctx, s) }}
+	m, err := b.measure(ctx, clicks, 0)
+	if err == nil && m[failures] > 0 {
+		err = fmt.Errorf("%.0f clicks failed", m[failures])
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	out.Values = append(out.Values, m[midTime])
 	return out, nil
 }

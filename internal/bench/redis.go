@@ -16,8 +16,9 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// prefix begins the prefixes of all keys that are written.
-const prefix = "countersign-bench"
+// prefix begins the prefixes of all keys that are written. It is short, because that of
+// a bot is too.
+const prefix = "cs-bench"
 
 // scratch begins the names of all folders that are made.
 const scratch = "countersign-bench-"
@@ -64,7 +65,8 @@ func (s *server) start(ctx context.Context, said io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("make a folder for Redis: %w", err)
 	}
-	child, err := redisserver.Start(ctx, dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+	child, err := redisserver.Start(ctx, dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0",
+		"--hash-max-ziplist-value", "512") // as docs/settings.md has it; versions before 7 know it by this name only
 	if err != nil {
 		return errors.Join(err, remove())
 	}

@@ -114,7 +114,7 @@ var words = strings.Repeat("Clean up the reports of the first quarter: the table
 type drawn struct {
 	batch   approvals.Batch
 	payload string
-	memos   map[state.Kind]string
+	memos   map[state.Kind]string // of those that it keeps something about
 }
 
 // draw has a bot draw the card of one request, and clicks on it.
@@ -143,11 +143,13 @@ func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
 		return drawn{}, err
 	}
 	for _, k := range surfaces {
-		memo, _, err := s.Memo(ctx, d.about(k, d.batch), string(k))
+		memo, version, err := s.Memo(ctx, d.about(k, d.batch), string(k))
 		if err != nil {
 			return drawn{}, err
 		}
-		d.memos[k] = string(memo)
+		if version > 0 {
+			d.memos[k] = string(memo)
+		}
 	}
 	d.payload, err = b.press(ctx, ts)
 	return d, err
@@ -261,8 +263,11 @@ func (b *bench) shown(ctx context.Context, s *state.Store, d drawn, all []approv
 				if k == state.Replies {
 					version = run.Version
 				}
-				memo := strings.NewReplacer(d.names(batch)...).Replace(d.memos[k])
-				if err := s.CommitMemo(ctx, d.about(k, batch), string(k), []byte(memo), 0, version); err != nil {
+				var memo []byte
+				if seen, ok := d.memos[k]; ok {
+					memo = []byte(strings.NewReplacer(d.names(batch)...).Replace(seen))
+				}
+				if err := s.CommitMemo(ctx, d.about(k, batch), string(k), memo, 0, version); err != nil {
 					return err
 				}
 			}

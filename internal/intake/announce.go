@@ -15,7 +15,7 @@ import (
 const announceMemo = "announcements"
 
 // An announcedDoc is that memo. What a batch still says needs none; a decision that
-// was taken back it does not say.
+// was taken back it does not say. While nothing is decided there is no memo.
 type announcedDoc struct {
 	Schema  int            `json:"v"`
 	Decided []decisionTold `json:"decided,omitempty"`
@@ -54,9 +54,11 @@ func (s *Service) Announce(ctx context.Context, id approvals.BatchID) error {
 			return err
 		}
 	}
-	doc, err := json.Marshal(now)
-	if err != nil {
-		return fmt.Errorf("encode what was announced of %s: %w", id, err)
+	var doc []byte
+	if version > 0 || len(now.Decided) > 0 {
+		if doc, err = json.Marshal(now); err != nil {
+			return fmt.Errorf("encode what was announced of %s: %w", id, err)
+		}
 	}
 	return s.c.Store.CommitMemo(ctx, string(id), announceMemo, doc, version, b.Version)
 }

@@ -40,6 +40,9 @@ func TestAnEndpointIsToldWhateverHappensToARequest(t *testing.T) {
 	r, err := n.Ask(t.Context(), hooked, a)
 	require.NoError(t, err)
 	require.Empty(t, n.announced(r))
+	_, version, err := n.store.Memo(t.Context(), string(r.Batch), "announcements")
+	require.NoError(t, err)
+	require.Zero(t, version, "what waits needs no memory for this")
 
 	n.approve(r, "c0")
 	n.err = errors.New("full")

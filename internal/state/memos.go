@@ -52,8 +52,8 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 			return err
 		}
 		done, none := newChangeOf(p, k), version == 0 && data == nil
-		if none { // there is no document to remember it
-			done = newChange(p, p.request("memo", newRequest("")), time.Minute)
+		if none { // there is no document to remember it, and it may be applied twice
+			done = newChange(p, p.request("memo", newRequest("")), 2*time.Second)
 		}
 		done.wantVersion(doc, fieldVersion, drawn)
 		if none {
