@@ -34,12 +34,14 @@ var EventTypes = []string{
 }
 
 // isPlace reports whether a text is the place of a fact: two numbers that the
-// store can count to.
+// store can count to, and perhaps that of a fact of several that were stored together.
 func isPlace(s string) bool {
+	s, within, inside := strings.Cut(s, ".")
 	at, n, ok := strings.Cut(s, "-")
 	_, bad := strconv.ParseUint(at, 10, 64)
 	_, worse := strconv.ParseUint(n, 10, 64)
-	return ok && bad == nil && worse == nil
+	_, worst := strconv.ParseUint(within, 10, 16)
+	return ok && bad == nil && worse == nil && (!inside || worst == nil)
 }
 
 // Place returns where events are now: those after it are still to come.

@@ -203,12 +203,12 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 			ch.unlink(string(p.args(id, digest)))
 		}
 	}
-	for _, e := range events {
-		raw, err := approvals.EncodeEvent(e)
+	if len(events) > 0 {
+		facts, err := encodeFacts(events)
 		if err != nil {
 			return fmt.Errorf("encode a fact of %s: %w", id, err)
 		}
-		ch.xadd(p.facts(), fieldEvent, pack(raw))
+		ch.xadd(p.facts(), fieldEvent, pack(facts))
 	}
 	putInbox(ch, p, before, b)
 	w.now(Cards, id)

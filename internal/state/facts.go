@@ -3,10 +3,14 @@ package state
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,19 +40,19 @@ func (f *Feed) Facts(ctx context.Context, partition int, after string, limit int
 	if partition < 0 || partition >= approvals.Partitions || limit <= 0 {
 		return nil, fmt.Errorf("%w: %d facts of partition %d", approvals.ErrInvalid, limit, partition)
 	}
-	messages, err := f.factsAfter(ctx, partition, after, limit)
+	entries, err := f.factsAfter(ctx, partition, after, limit)
 	if err != nil {
 		return nil, err
 	}
 	var out []approvals.StoredEvent
-	for _, m := range messages {
-		e, err := eventOf(partition, m)
+	for _, e := range entries {
+		facts, err := e.facts()
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, approvals.StoredEvent{ID: m.ID, Event: e})
+		out = append(out, facts...)
 	}
-	return out, nil
+	return out[:min(int64(len(out)), limit)], nil
 }
 
 // Snapshot implements [approvals.Feed].
@@ -159,40 +163,40 @@ var followSweep = 5 * time.Second
 // place on. more is false if nothing more is wanted.
 func (f *Feed) batchFacts(ctx context.Context, partition int, id approvals.BatchID, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
 	for {
-		messages, err := f.factsAfter(ctx, partition, *after, factsAtOnce)
+		entries, err := f.factsAfter(ctx, partition, *after, factsAtOnce)
 		if err != nil {
 			return false, err
 		}
-		for _, m := range messages {
-			*after = m.ID
-			raw, err := factOf(partition, m)
-			if err != nil {
-				return false, err
-			}
-			if !bytes.Contains(raw, []byte(id)) {
+		for _, e := range entries {
+			*after = e.id
+			if !bytes.Contains(e.raw, []byte(id)) {
 				continue // most are of other batches, and need not be understood
 			}
-			e, err := decodeFact(partition, m, raw)
+			facts, err := e.facts()
 			if err != nil {
 				return false, err
 			}
-			if (id == "" || approvals.BatchOf(e) == id) && !yield(approvals.StoredEvent{ID: m.ID, Event: e}, nil) {
-				return false, nil
+			for _, fact := range facts {
+				if *after = fact.ID; (id == "" || approvals.BatchOf(fact.Event) == id) && !yield(fact, nil) {
+					return false, nil
+				}
 			}
 		}
-		if len(messages) < factsAtOnce {
+		if len(entries) < factsAtOnce {
 			return true, nil
 		}
 	}
 }
 
-// factsAfter reads facts of a partition as they are stored.
-func (f *Feed) factsAfter(ctx context.Context, partition int, after string, limit int64) ([]redis.XMessage, error) {
-	if after == "" {
-		after = "0"
+// factsAfter reads at most limit entries with facts of a partition, the first of which
+// may be one that was read in part.
+func (f *Feed) factsAfter(ctx context.Context, partition int, after string, limit int64) ([]factEntry, error) {
+	from, within, err := entryAfter(after)
+	if err != nil {
+		return nil, err
 	}
 	streams, err := f.c.client.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{string(f.c.partition(partition).facts()), after},
+		Streams: []string{string(f.c.partition(partition).facts()), from},
 		Count:   limit,
 		Block:   -1,
 	}).Result()
@@ -202,29 +206,93 @@ func (f *Feed) factsAfter(ctx context.Context, partition int, after string, limi
 	if err != nil {
 		return nil, fmt.Errorf("read facts of partition %d: %w", partition, err)
 	}
-	var out []redis.XMessage
+	var out []factEntry
 	for _, stream := range streams {
-		out = append(out, stream.Messages...)
+		for _, m := range stream.Messages {
+			stored, _ := m.Values[fieldEvent].(string)
+			raw, err := unpack([]byte(stored))
+			if err != nil {
+				return nil, fmt.Errorf("decode fact %s of partition %d: %w", m.ID, partition, err)
+			}
+			out = append(out, factEntry{partition: partition, id: m.ID, raw: raw})
+		}
+	}
+	if read, _, _ := strings.Cut(after, "."); within > 0 && len(out) > 0 && out[0].id == read {
+		out[0].read = within
 	}
 	return out, nil
 }
 
-func eventOf(partition int, m redis.XMessage) (approvals.Event, error) {
-	raw, err := factOf(partition, m)
-	if err != nil {
-		return nil, err
+// A factEntry is an entry of the stream of a partition: what one change of a batch
+// brought. Its text is one fact, or an array of several.
+type factEntry struct {
+	partition int
+	id        string // the place of its last fact; those before it have a point and their number behind
+	raw       []byte
+	read      int // so many of its facts come before the place that was asked for
+}
+
+// encodeFacts returns the text of an entry with these facts.
+func encodeFacts(events []approvals.Event) ([]byte, error) {
+	all := []byte{'['}
+	for i, e := range events {
+		raw, err := approvals.EncodeEvent(e)
+		if err != nil || len(events) == 1 {
+			return raw, err
+		}
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, raw...)
 	}
-	return decodeFact(partition, m, raw)
+	return append(all, ']'), nil
 }
 
-// factOf returns the text of a fact.
-func factOf(partition int, m redis.XMessage) ([]byte, error) {
-	stored, _ := m.Values[fieldEvent].(string)
-	raw, err := unpack([]byte(stored))
-	return raw, wrap(err, "decode fact %s of partition %d", m.ID, partition)
+// facts returns the facts of the entry that were not read.
+func (e factEntry) facts() ([]approvals.StoredEvent, error) {
+	texts := []json.RawMessage{e.raw}
+	if bytes.HasPrefix(e.raw, []byte("[")) {
+		if err := json.Unmarshal(e.raw, &texts); err != nil {
+			return nil, fmt.Errorf("decode facts %s of partition %d: %w", e.id, e.partition, err)
+		}
+	}
+	var out []approvals.StoredEvent
+	for i, text := range texts {
+		if i < e.read {
+			continue
+		}
+		event, err := approvals.DecodeEvent(text)
+		if err != nil {
+			return nil, fmt.Errorf("decode fact %s of partition %d: %w", e.id, e.partition, err)
+		}
+		id := e.id
+		if i < len(texts)-1 {
+			id += "." + strconv.Itoa(i+1)
+		}
+		out = append(out, approvals.StoredEvent{ID: id, Event: event})
+	}
+	return out, nil
 }
 
-func decodeFact(partition int, m redis.XMessage, raw []byte) (approvals.Event, error) {
-	e, err := approvals.DecodeEvent(raw)
-	return e, wrap(err, "decode fact %s of partition %d", m.ID, partition)
+// entryAfter returns the entry after which to read for the facts after a place, and how
+// many facts of the next one come before the place.
+func entryAfter(place string) (id string, within int, err error) {
+	entry, number, inside := strings.Cut(place, ".")
+	if place == "" {
+		return "0", 0, nil
+	}
+	if !inside {
+		return place, 0, nil
+	}
+	at, n, _ := strings.Cut(entry, "-")
+	ms, err1 := strconv.ParseUint(at, 10, 64)
+	seq, err2 := strconv.ParseUint(n, 10, 64)
+	within, err3 := strconv.Atoi(number)
+	if err := errors.Join(err1, err2, err3); err != nil || within < 1 || ms == 0 {
+		return "", 0, fmt.Errorf("%w: %.100q is not the place of a fact", approvals.ErrInvalid, place)
+	}
+	if seq == 0 {
+		return fmt.Sprintf("%d-%d", ms-1, uint64(math.MaxUint64)), within, nil
+	}
+	return fmt.Sprintf("%d-%d", ms, seq-1), within, nil
 }

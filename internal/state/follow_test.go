@@ -95,10 +95,30 @@ func follow(t *testing.T, c redis.UniversalClient) {
 			break
 		}
 	}
-	for f, err := range feed.Follow(t.Context(), b.ID, all[10]) {
+	for i, place := range all[:len(all)-1] { // the last three were stored together
+		for f, err := range feed.Follow(t.Context(), b.ID, place) {
+			require.NoError(t, err)
+			require.Equal(t, all[i+1], f.ID)
+			break
+		}
+	}
+	var paged []string
+	for after := ""; ; {
+		page, err := feed.Facts(t.Context(), 21, after, 2)
 		require.NoError(t, err)
-		require.Equal(t, all[11], f.ID)
-		break
+		for _, f := range page {
+			if after = f.ID; approvals.BatchOf(f.Event) == b.ID {
+				paged = append(paged, f.ID)
+			}
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	require.Equal(t, all, paged)
+	for _, made := range []string{"1-0.0", "1-0.x", "0-0.1", "1.1"} {
+		_, err := feed.Facts(t.Context(), 21, made, 2)
+		require.ErrorIs(t, err, approvals.ErrInvalid)
 	}
 	cancel()
 	for f, err := range feed.Follow(ctx, b.ID, last) {
