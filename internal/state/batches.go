@@ -216,10 +216,10 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 	if b.Executor != "" || len(b.Calls) > 0 {
 		w.now(Announcements, id)
 	}
-	if at := b.Next(); at.IsZero() {
-		w.done(Deadlines, id)
-	} else {
+	if at := b.Next(); !at.IsZero() {
 		w.at(Deadlines, id, at)
+	} else if !before.Next().IsZero() { // otherwise it was never there
+		w.done(Deadlines, id)
 	}
 	if slices.ContainsFunc(events, func(e approvals.Event) bool { return tells(b, e) }) {
 		w.now(Notices, id)

@@ -45,11 +45,15 @@ func (r Rosters) With(user string, latest time.Time) (in []approvals.GroupID, at
 func (d *Directory) rosters(ctx context.Context, groups []approvals.GroupID) (Rosters, error) {
 	found := make([]roster, len(groups))
 	errs := make([]error, len(groups))
-	var wg sync.WaitGroup
-	for i, g := range groups {
-		wg.Go(func() { found[i], errs[i] = d.Roster(ctx, string(g)) })
+	look := func(i int) { found[i], errs[i] = d.Roster(ctx, string(groups[i])) }
+	var others sync.WaitGroup
+	for i := 1; i < len(groups); i++ {
+		others.Go(func() { look(i) })
 	}
-	wg.Wait()
+	if len(groups) > 0 {
+		look(0)
+	}
+	others.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
 		defer cancel()
 		log := s.cfg.Log.With(slog.String("path", r.URL.Path))
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		body, err := readAll(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			log.WarnContext(ctx, "request too large")
 			http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
@@ -116,6 +117,14 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 			_ = json.NewEncoder(w).Encode(answer.body)
 		}
 	})
+}
+
+// readAll reads a body of which the length is said, but not yet believed.
+func readAll(body io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(length, 0), 1<<16)) + bytes.MinRead)
+	_, err := b.ReadFrom(body)
+	return b.Bytes(), err
 }
 
 // sslCheck reports whether the request is the form with which Slack checks the

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -155,13 +156,57 @@ type payload struct {
 	} `json:"view"`
 }
 
-// payloadOf returns the payload of the form in which an interaction comes.
+// payloadOf returns the payload of the form in which an interaction comes. It may
+// overwrite the form.
 func payloadOf(body []byte) ([]byte, error) {
+	if value, found := bytes.CutPrefix(body, []byte("payload=")); found && !bytes.ContainsAny(value, "&;") {
+		if raw, ok := unescape(value); ok && len(raw) > 0 { // as Slack sends it, without a copy
+			return raw, nil
+		}
+	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil || form.Get("payload") == "" {
 		return nil, fmt.Errorf("%w: no payload", errBody)
 	}
 	return []byte(form.Get("payload")), nil
+}
+
+// unescape decodes a value of a form in place. If ok is false, it has left it as it was.
+func unescape(value []byte) (_ []byte, ok bool) {
+	for rest := value; ; {
+		at := bytes.IndexByte(rest, '%')
+		if at < 0 {
+			break
+		}
+		if at+3 > len(rest) || !isHex(rest[at+1]) || !isHex(rest[at+2]) {
+			return value, false
+		}
+		rest = rest[at+3:]
+	}
+	n := 0
+	for at := 0; at < len(value); at, n = at+1, n+1 {
+		switch c := value[at]; c {
+		case '%':
+			value[n] = hexDigit(value[at+1])<<4 | hexDigit(value[at+2])
+			at += 2
+		case '+':
+			value[n] = ' '
+		default:
+			value[n] = c
+		}
+	}
+	return value[:n], true
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func hexDigit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c&^0x20 - 'A' + 10
 }
 
 // readPayload reads the payload of an interaction.

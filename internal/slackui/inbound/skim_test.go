@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,11 +69,32 @@ func FuzzSkim(f *testing.F) {
 	})
 }
 
+// FuzzPayloadOf: the payload of a form is that which net/url reads.
+func FuzzPayloadOf(f *testing.F) {
+	f.Add([]byte("payload=" + url.QueryEscape(string(pressed(f)))))
+	for _, body := range []string{
+		``, `payload=`, `payload=a+b%2B%2f%2F`, `payload=%`, `payload=%4`, `payload=%4g`, `payload=%zz&payload=b`, `payload=a&payload=b`, `a=b&payload=c`,
+		`payload=a;b`, `payload=a%3Bb%26c`, `payload=a=b`, `payload`, `Payload=a`, `%70ayload=a`, `payload=%C3%A9%FF`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		form, err := url.ParseQuery(string(body))
+		got, refused := payloadOf(body)
+		if err != nil || form.Get("payload") == "" {
+			require.ErrorIs(t, refused, errBody)
+			return
+		}
+		require.NoError(t, refused)
+		require.Equal(t, form.Get("payload"), string(got))
+	})
+}
+
 // BenchmarkReadPayload reads a press on a card, as it comes in the body of a request.
 func BenchmarkReadPayload(b *testing.B) {
 	body := []byte("payload=" + url.QueryEscape(string(pressed(b))))
 	for b.Loop() {
-		raw, err := payloadOf(body)
+		raw, err := payloadOf(slices.Clone(body))
 		if err == nil {
 			_, err = readPayload(raw)
 		}
