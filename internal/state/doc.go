@@ -42,7 +42,8 @@
 //	                                                                          finished
 //	ledger:<user>            hash    v, d calls that went ahead for them      Enter, Leave; kept two days after
 //	                                                                          the last
-//	facts                    stream  e event                                  Commit, CommitBatch, append only
+//	facts                    stream  e event, or an array of those of a       Commit, CommitBatch, append only
+//	                                 change
 //	memo:<surface>:<id>      hash    v, d what a surface keeps, p:<name> for  CommitMemo, ChangeMemo,
 //	                                 each of its parts, q the last requests   CommitTimed, Commit
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
