@@ -72,24 +72,26 @@ const (
 // awaited are the awaited entries that a loop has not begun, in the order in which it
 // was told.
 type awaited struct {
-	entries []entry
+	entries []seen
 	ids     map[string]bool
-	seen    time.Time // when all of them were in the index
-	row     int       // of them begun since the last other entry
+	row     int // of them begun since the last other entry
+}
+
+// seen is an entry with the time when it was in the index; zero if that is in doubt.
+type seen struct {
+	entry
+	last time.Time
 }
 
 // put adds an entry, or moves the one with its id, and reports whether there is room.
-func (a *awaited) put(e entry, now time.Time) bool {
+func (a *awaited) put(e seen) bool {
 	if a.ids[e.id] {
-		i := slices.IndexFunc(a.entries, func(x entry) bool { return x.id == e.id })
+		i := slices.IndexFunc(a.entries, func(x seen) bool { return x.id == e.id })
 		a.entries[i] = e
 		return true
 	}
 	if len(a.entries) >= mostAwaited {
 		return false
-	}
-	if len(a.entries) == 0 {
-		a.seen = now
 	}
 	if a.ids == nil {
 		a.ids = make(map[string]bool)
@@ -100,7 +102,8 @@ func (a *awaited) put(e entry, now time.Time) bool {
 
 // drop removes the entries for which f is true.
 func (a *awaited) drop(f func(e entry) bool) {
-	a.entries = slices.DeleteFunc(a.entries, func(e entry) bool {
+	a.entries = slices.DeleteFunc(a.entries, func(s seen) bool {
+		e := s.entry
 		if !f(e) {
 			return false
 		}
@@ -112,7 +115,7 @@ func (a *awaited) drop(f func(e entry) bool) {
 // due reports whether one of them is due and may begin.
 func (a *awaited) due(now time.Time, may func(e entry) bool) bool {
 	at := scoreOf(now)
-	return slices.ContainsFunc(a.entries, func(e entry) bool { return e.at <= at && may(e) })
+	return slices.ContainsFunc(a.entries, func(e seen) bool { return e.at <= at && may(e.entry) })
 }
 
 // next is when the first of them that is not due will be, and 0 if there is none.
@@ -129,11 +132,11 @@ func (a *awaited) next(now time.Time) score {
 // take removes the first of them that is due and may begin.
 func (a *awaited) take(now time.Time, may func(e entry) bool) (entry, bool) {
 	at := scoreOf(now)
-	i := slices.IndexFunc(a.entries, func(e entry) bool { return e.at <= at && may(e) })
+	i := slices.IndexFunc(a.entries, func(e seen) bool { return e.at <= at && may(e.entry) })
 	if i < 0 {
 		return entry{}, false
 	}
-	e := a.entries[i]
+	e := a.entries[i].entry
 	a.entries = slices.Delete(a.entries, i, i+1)
 	delete(a.ids, e.id)
 	return e, true
@@ -145,11 +148,12 @@ func (l *loop) told(all []entry) {
 	for _, e := range all {
 		n := e.partition
 		l.rests[n].until = time.Time{}
-		if !l.awaited.put(e, now) || l.rests[n].times > 0 {
-			l.dirty[n] = true
-		}
+		told := seen{e, now}
 		if !l.idle(e) {
-			l.awaited.seen = time.Time{} // what is under way may do it
+			told.last = time.Time{} // what is under way may do it
+		}
+		if !l.awaited.put(told) || l.rests[n].times > 0 {
+			l.dirty[n] = true
 		}
 	}
 }
@@ -168,29 +172,50 @@ func (l *loop) findsAwaited(ctx context.Context) bool {
 	if !l.awaited.due(now, l.idle) || !l.agrees(ctx) {
 		return false
 	}
-	if since := now.Sub(l.awaited.seen); since < 0 || since > awaitedKnown {
-		if err := l.lookUp(ctx, now); err != nil {
-			l.failed(ctx, err)
-			return false
-		}
+	if err := l.lookUp(ctx, now); err != nil {
+		l.failed(ctx, err)
+		return false
 	}
 	return l.awaited.due(now, l.idle)
 }
 
-// lookUp drops the awaited entries that are not in the index as they were seen there.
-// Those that were moved are found by a look.
+// lookUp drops the entries that would be begun next and are not in the index any more as
+// they were told of. Those that were moved are found by a look.
 func (l *loop) lookUp(ctx context.Context, now time.Time) error {
-	pipe := l.d.store.client.Pipeline()
-	at := make(map[string]*redis.FloatCmd, len(l.awaited.entries))
-	for _, e := range l.awaited.entries {
+	var doubtful []int
+	next := l.workers * l.task.Together
+	for i, e := range l.awaited.entries {
+		if next == 0 {
+			break
+		}
+		if e.at > scoreOf(now) || !l.idle(e.entry) {
+			continue
+		}
+		next--
+		if since := now.Sub(e.last); since < 0 || since > awaitedKnown {
+			doubtful = append(doubtful, i)
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil
+	}
+	pipe, at := l.d.store.client.Pipeline(), make(map[string]*redis.FloatCmd)
+	for _, i := range doubtful {
+		e := l.awaited.entries[i]
 		at[e.id] = pipe.ZScore(ctx, string(l.d.store.partition(e.partition).due(l.task.Kind)), e.id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
-	l.awaited.seen = now
+	for _, i := range doubtful {
+		l.awaited.entries[i].last = now
+	}
 	l.awaited.drop(func(e entry) bool {
-		is := score(at[e.id].Val())
+		asked := at[e.id]
+		if asked == nil {
+			return false
+		}
+		is := score(asked.Val())
 		l.dirty[e.partition] = l.dirty[e.partition] || is != 0 && is != e.at
 		return is != e.at
 	})

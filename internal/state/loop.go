@@ -148,7 +148,7 @@ func (l *loop) became(r result) {
 		l.rests[r.partition] = rest{}
 		l.d.kept(l.task.Kind, r.partition)
 	}
-	if r.awaited && r.later != 0 && l.awaited.put(entry{r.partition, r.id, r.later}, l.d.store.now()) {
+	if r.awaited && r.later != 0 && l.awaited.put(seen{entry{r.partition, r.id, r.later}, l.d.store.now()}) {
 		r.again = false
 	}
 	if r.again {
