@@ -42,30 +42,13 @@ func NewBrowser(s *Store) Browser { return Browser{s} }
 // Places lists what is stored, in the order in which it is worth reading. It
 // stops once it has found at least most places on a server.
 func (b Browser) Places(ctx context.Context, most int) ([]Place, error) {
-	s := b.store
-	var mu sync.Mutex
 	var keys []string
-	scan := func(ctx context.Context, c redis.Cmdable) error {
-		found := c.Scan(ctx, 0, s.prefix+":*", 500).Iterator()
-		for found.Next(ctx) {
-			mu.Lock()
-			keys = append(keys, found.Val())
-			enough := len(keys) >= most
-			mu.Unlock()
-			if enough {
-				break
-			}
-		}
-		return found.Err()
-	}
-	var err error
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
-	} else {
-		err = scan(ctx, s.client)
-	}
+	err := b.eachKey(ctx, func(key string) bool {
+		keys = append(keys, key)
+		return len(keys) < most
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list the keys in Redis: %w", err)
+		return nil, err
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys) // SCAN may say a key twice
@@ -75,6 +58,37 @@ func (b Browser) Places(ctx context.Context, most int) ([]Place, error) {
 	}
 	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(browseRank(a), browseRank(b)) })
 	return places, nil
+}
+
+// eachKey calls f with the keys of each server, one at a time, until it returns false
+// for one of that server. A key can come twice while Redis' table of keys grows.
+func (b Browser) eachKey(ctx context.Context, f func(key string) bool) error {
+	s := b.store
+	var mu sync.Mutex
+	scan := func(ctx context.Context, c redis.Cmdable) error {
+		for more, cursor := true, uint64(0); more; {
+			keys, next, err := c.Scan(ctx, cursor, s.prefix+":*", 1000).Result()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, key := range keys {
+				if more = f(key); !more {
+					break
+				}
+			}
+			mu.Unlock()
+			cursor, more = next, more && next != 0
+		}
+		return nil
+	}
+	var err error
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
+	} else {
+		err = scan(ctx, s.client)
+	}
+	return wrap(err, "list the keys in Redis")
 }
 
 func browseRank(p Place) int {

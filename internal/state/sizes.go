@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -26,22 +27,21 @@ const sampled = 200
 // Sizes counts the keys of every kind, the largest kind first. It asks for the size
 // of some of them, so that it costs the server little more than listing the keys.
 func (b Browser) Sizes(ctx context.Context) ([]Size, error) {
-	places, err := b.Places(ctx, int(^uint(0)>>1))
+	kinds := map[string]*sample{}
+	err := b.eachKey(ctx, func(key string) bool {
+		kind := kindOf(key)
+		if kinds[kind] == nil {
+			kinds[kind] = &sample{}
+		}
+		kinds[kind].add(key)
+		return true
+	})
 	if err != nil {
 		return nil, err
 	}
-	keys := map[string][]string{}
-	for _, p := range places {
-		kind := p.Kind
-		if _, rest, _ := strings.Cut(p.Key, "}:memo:"); rest != "" {
-			surface, _, _ := strings.Cut(rest, ":")
-			kind += ":" + surface
-		}
-		keys[kind] = append(keys[kind], p.Key)
-	}
 	var all []Size
-	for _, kind := range slices.Sorted(maps.Keys(keys)) {
-		s, err := b.sizeOf(ctx, kind, keys[kind])
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		s, err := b.sizeOf(ctx, kind, *kinds[kind])
 		if err != nil {
 			return nil, err
 		}
@@ -51,14 +51,39 @@ func (b Browser) Sizes(ctx context.Context) ([]Size, error) {
 	return all, nil
 }
 
-// sizeOf measures keys at even distances.
-func (b Browser) sizeOf(ctx context.Context, kind string, keys []string) (Size, error) {
-	s := Size{Kind: kind, Keys: len(keys), Estimated: len(keys) > sampled}
-	n := min(len(keys), sampled)
-	cmds := make([]*redis.IntCmd, n)
+// kindOf is what [Size] calls the kind of a key.
+func kindOf(key string) string {
+	kind := placeOf(key).Kind
+	if _, rest, _ := strings.Cut(key, "}:memo:"); rest != "" {
+		surface, _, _ := strings.Cut(rest, ":")
+		kind += ":" + surface
+	}
+	return kind
+}
+
+// A sample is some of many keys, each with the same chance: a store may have more keys
+// than this process has room for.
+type sample struct {
+	some []string
+	of   int
+}
+
+func (s *sample) add(key string) {
+	s.of++
+	if len(s.some) < sampled {
+		s.some = append(s.some, key)
+	} else if i := rand.IntN(s.of); i < sampled { //nolint:gosec // nobody gains from guessing which keys are measured
+		s.some[i] = key
+	}
+}
+
+// sizeOf measures the keys of the sample.
+func (b Browser) sizeOf(ctx context.Context, kind string, keys sample) (Size, error) {
+	s := Size{Kind: kind, Keys: keys.of, Estimated: keys.of > len(keys.some)}
+	cmds := make([]*redis.IntCmd, len(keys.some))
 	err := b.pipelined(ctx, func(p redis.Pipeliner) {
-		for i := range n {
-			cmds[i] = p.MemoryUsage(ctx, keys[i*len(keys)/n], 0) // 0: all elements
+		for i, key := range keys.some {
+			cmds[i] = p.MemoryUsage(ctx, key, 0) // 0: all elements
 		}
 	})
 	if err != nil {
@@ -72,7 +97,7 @@ func (b Browser) sizeOf(ctx context.Context, kind string, keys []string) (Size, 
 		}
 	}
 	if there > 0 {
-		s.Bytes = s.Bytes * int64(len(keys)) / int64(there)
+		s.Bytes = s.Bytes * int64(keys.of) / int64(there)
 	}
 	return s, nil
 }
