@@ -41,7 +41,7 @@ func benchFlags(f *flag.FlagSet) *bench.Options {
 		o.Peers = append(o.Peers, p)
 		return err
 	})
-	f.IntVar(&o.Pending, "pending", 2000, "So many `REQUESTS` wait for people while the views of a person are measured: up to 1000000, each of which takes about 6 kB of memory.")
+	f.IntVar(&o.Pending, "pending", 2000, "So many `REQUESTS` wait for people while the views of a person are measured: up to 1000000, each of which takes about 5 kB of memory.")
 	f.IntVar(&o.Replicas, "replicas", 4, "Compare up to so many `REPLICAS`.")
 	f.BoolVar(&o.JSON, "json", false, "Print JSON.")
 	return o

@@ -21,8 +21,12 @@ type Size struct {
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// sampled is how many keys of a kind are measured.
-const sampled = 200
+// sampled is how many keys of a kind are measured, and elements how many of the elements
+// of a key: one may have thousands, and Redis does nothing else meanwhile.
+const (
+	sampled  = 200
+	elements = 100
+)
 
 // Sizes counts the keys of every kind, the largest kind first. It asks for the size
 // of some of them, so that it costs the server little more than listing the keys.
@@ -83,7 +87,7 @@ func (b Browser) sizeOf(ctx context.Context, kind string, keys sample) (Size, er
 	cmds := make([]*redis.IntCmd, len(keys.some))
 	err := b.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, key := range keys.some {
-			cmds[i] = p.MemoryUsage(ctx, key, 0) // 0: all elements
+			cmds[i] = p.MemoryUsage(ctx, key, elements)
 		}
 	})
 	if err != nil {
