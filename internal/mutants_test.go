@@ -30,6 +30,11 @@ var mutants = []mutant{
 		"if p.tool == nil || agent.effect(p.tool.Spec()) != EffectPure {", "if p.tool == nil {", "gateway", "TestACallThatMayNotRunAnyMoreIsAskedAboutAnew",
 	},
 	{
+		"only a call that changes nothing runs before it is in the journal", "agentrun/execute.go",
+		"return p.entry == nil && p.precondition == nil && x.session.journal[p.call.ID].State == \"\" &&", "return p.entry == nil ||", "agentrun",
+		"TestTheJournalOfACallThatChangesNothing",
+	},
+	{
 		"the policy is asked before a call runs without a journal", "agentrun/perform.go",
 		"(&rulings{session: s, tally: r.tally()}).consider(ctx, run, p, 0)", "p.execute = true", "gateway", "TestACallThatMayNotRunAnyMoreIsAskedAboutAnew",
 	},

@@ -185,7 +185,8 @@
 //     can be judged, and after many attempts for people ([Runner.Park]).
 //   - A call is executed twice without being asked about again. Each execution is an
 //     [Entry] in the journal: its beginning is stored before the effect, its end
-//     after. A call that a dead worker began is in doubt: the [Effect] of its tool
+//     after; of one that is [EffectPure] both are stored with its result, and it may
+//     run again. A call that a dead worker began is in doubt: the [Effect] of its tool
 //     says that it may run again, or people do, with the whole quorum.
 //   - Anything is executed after a limit is reached, or could not be followed by
 //     the request that tells the model what happened. Nor are people asked about

@@ -64,12 +64,64 @@ func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry
 // plan has the outcome afterwards. The effect happens only under the claim,
 // with most of the lease ahead, after its beginning is stored, and once.
 func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) error {
+	if x.repeatable(p) {
+		return x.executeUnstarted(ctx, run, p, retry)
+	}
 	entry, err := x.start(ctx, run, p)
 	if entry == nil || err != nil {
 		return err
 	}
 	finish, known, outcome := x.call(ctx, run, p, retry)
 	return x.end(ctx, p, entry, finish, known, outcome)
+}
+
+// repeatable reports whether the call may run again if this worker dies meanwhile: it
+// changes nothing, and nothing of it is in the journal.
+func (x *executor) repeatable(p *plan) bool {
+	return p.entry == nil && p.precondition == nil && x.session.journal[p.call.ID].State == "" &&
+		x.session.agent.effect(p.tool.Spec()) == EffectPure
+}
+
+// executeUnstarted runs a repeatable call. What it gave is stored with the results of
+// the step, and in no commit of its own.
+func (x *executor) executeUnstarted(ctx context.Context, run Run, p *plan, retry int) error {
+	if err := x.may(ctx, p); err != nil {
+		return err
+	}
+	x.logStart(ctx, p)
+	finish, known, outcome := x.call(ctx, run, p, retry)
+	x.logEnd(ctx, p, finish, outcome)
+	if !known {
+		return context.Cause(ctx)
+	}
+	x.session.journalLater(Entry{
+		Run: run.ID, Call: p.call.ID, Tool: p.call.Name, State: EntryFinished, Fence: x.session.claim.fence, At: x.session.now(), Finish: finish,
+	})
+	p.finished(finish)
+	return nil
+}
+
+// may is nil if an execution may begin.
+func (x *executor) may(ctx context.Context, p *plan) error {
+	if x.draining() {
+		return errDraining
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if x.unwaited && p.doubt == nil { // what is in doubt had begun while its caller waited
+		return errNobodyWaits
+	}
+	return nil
+}
+
+func (x *executor) logStart(ctx context.Context, p *plan) {
+	x.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(p.call.ID)), slog.String("tool", p.call.Name))
+}
+
+func (x *executor) logEnd(ctx context.Context, p *plan, finish Finish, outcome string) {
+	x.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(p.call.ID)), slog.String("tool", p.call.Name),
+		slog.String("outcome", outcome), slog.Duration("took", finish.Took))
 }
 
 // call calls the tool. known is as in finishOf.
@@ -86,22 +138,17 @@ func (x *executor) call(ctx context.Context, run Run, p *plan, retry int) (f Fin
 // start stores that the execution of a call begins. It returns no entry if nothing is
 // to be executed: the precondition does not hold.
 func (x *executor) start(ctx context.Context, run Run, p *plan) (*Entry, error) {
-	if x.draining() {
-		return nil, errDraining
-	}
-	if err := context.Cause(ctx); err != nil {
+	if err := x.may(ctx, p); err != nil {
 		return nil, err
-	}
-	if x.unwaited && p.doubt == nil { // what is in doubt had begun while its caller waited
-		return nil, errNobodyWaits
 	}
 	entry := x.session.journal[p.call.ID]
 	if p.entry != nil {
 		entry = *p.entry
 	}
 	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, x.session.claim.fence
-	// A call that was begun stays so in the journal until its end is known.
-	if !p.begun {
+	// A call that was begun stays so in the journal until its end is known. Otherwise the
+	// entry is claimed before its precondition is compared, which takes a while.
+	if !p.begun && p.precondition != nil {
 		if err := x.record(ctx, &entry, EntryClaimed); err != nil {
 			return nil, err
 		}
@@ -119,7 +166,7 @@ func (x *executor) start(ctx context.Context, run Run, p *plan) (*Entry, error) 
 	if err := x.record(ctx, &entry, EntryStarted); err != nil {
 		return nil, x.stepBack(ctx, &entry, p, err)
 	}
-	x.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
+	x.logStart(ctx, p)
 	return &entry, nil
 }
 
@@ -127,8 +174,7 @@ func (x *executor) start(ctx context.Context, run Run, p *plan) (*Entry, error) 
 func (x *executor) end(ctx context.Context, p *plan, entry *Entry, finish Finish, known bool, outcome string) error {
 	// The line is logged before the outcome is stored: if the store does not
 	// answer, it is the only record that the call ran.
-	x.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
-		slog.String("outcome", outcome), slog.Duration("took", finish.Took))
+	x.logEnd(ctx, p, finish, outcome)
 	if !known {
 		return context.Cause(ctx)
 	}
@@ -158,7 +204,13 @@ func (x *executor) end(ctx context.Context, p *plan, entry *Entry, finish Finish
 // store's machine: it must not begin. Only this worker knows that, so it writes
 // it into the entry; otherwise the call would stay in doubt for ever.
 func (x *executor) stepBack(ctx context.Context, e *Entry, p *plan, cause error) error {
-	if !errors.Is(cause, approvals.ErrNotDurable) || p.begun {
+	if p.begun {
+		return cause
+	}
+	if !errors.Is(cause, approvals.ErrNotDurable) {
+		// Nothing began, and without this worker's fence the entry is not stored later. If
+		// it is stored now, the next worker finds the call in doubt.
+		x.begun.Add(-1)
 		return cause
 	}
 	e.Version++

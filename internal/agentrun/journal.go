@@ -7,9 +7,11 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// An Entry is the journal of one executed call of one run. It goes from
-// claimed to started to finished, each a commit of its own, and the effect
-// happens only after started is stored. A call that is found started by an
+// An Entry is the journal of one executed call of one run. It goes from started to
+// finished, each a commit of its own, and the effect happens only after started is
+// stored; where a precondition is compared first, it is claimed before that. The entry
+// of a call that changes nothing ([EffectPure]) is stored once, with the results of its
+// step: until then the call may run again. A call that is found started by an
 // owner who is gone, or whose tool did not say what it did, is in doubt: see
 // [Effect] for what becomes of it. If it is executed again, it is started again.
 type Entry struct {

@@ -205,13 +205,15 @@ func TestNoBeginningLateInTheLease(t *testing.T) {
 		clock := time.Now()
 		w.now = func() time.Time { return clock }
 		id := w.mention("go").ID
-		w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
+		plain, slow := w.does("plain", agentrun.KindFunction), 16*time.Second
+		plain.validate = func(context.Context, agentrun.Call) error {
+			clock, slow = clock.Add(slow), 0
+			return nil
+		}
+		w.agent.Tools = []agentrun.Tool{plain}
 		w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`})}
 		down := errors.New("down")
 		w.store.before = func(_ int, c agentrun.Commit) error {
-			if len(c.Entries) == 1 && c.Entries[0].State == agentrun.EntryClaimed {
-				clock = clock.Add(16 * time.Second)
-			}
 			if held := w.run(id).Owner != ""; held && len(c.Entries) == 0 && clock.Sub(w.run(id).LeaseEnds.Add(-30*time.Second)) > 15*time.Second {
 				return down
 			}

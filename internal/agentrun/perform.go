@@ -3,7 +3,6 @@ package agentrun
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -48,10 +47,9 @@ func (r *Runner) Perform(ctx context.Context, remote RemoteRun) (Executed, error
 	}
 	if p.execute {
 		x := &executor{session: s}
-		s.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(call.ID)), slog.String("tool", call.Name))
+		x.logStart(ctx, p)
 		finish, known, outcome := x.call(ctx, run, p, 0)
-		s.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(call.ID)), slog.String("tool", call.Name),
-			slog.String("outcome", outcome), slog.Duration("took", finish.Took))
+		x.logEnd(ctx, p, finish, outcome)
 		if !known {
 			return Executed{}, context.Cause(ctx)
 		}

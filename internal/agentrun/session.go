@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -25,6 +26,11 @@ type session struct {
 	tools   toolset
 	journal journal
 	lineage lineage
+
+	later struct { // what goes into the journal with the next commit
+		mu      sync.Mutex
+		entries []Entry
+	}
 
 	history []Message          // of the whole thread
 	authors []approvals.UserID // whose words a request of this step has
@@ -130,7 +136,10 @@ func (s *session) append(ctx context.Context, change func(*Run), messages ...Mes
 
 // commit adds messages to the thread and moves the run in one step.
 func (s *session) commit(ctx context.Context, messages []Message, change func(*Run, *Thread, *Commit) error) error {
+	s.later.mu.Lock()
+	defer s.later.mu.Unlock()
 	err := s.claim.commit(ctx, func(r *Run, t *Thread, out *Commit) error {
+		out.Entries = append(out.Entries, s.later.entries...)
 		if len(messages) > 0 {
 			out.Append = &Append{Thread: t.ID, At: r.To, Messages: messages}
 			r.To += len(messages)
@@ -141,8 +150,16 @@ func (s *session) commit(ctx context.Context, messages []Message, change func(*R
 	})
 	if err == nil {
 		s.history = append(s.history, messages...)
+		s.later.entries = nil
 	}
 	return err
+}
+
+// journalLater has the entry stored with the next commit of the step.
+func (s *session) journalLater(e Entry) {
+	s.later.mu.Lock()
+	defer s.later.mu.Unlock()
+	s.later.entries = append(s.later.entries, e)
 }
 
 // metadata returns what a tool said when it set a call aside, if it can be kept.
