@@ -132,7 +132,7 @@ func TestAWorkerThatLostItsClaimJournalsWhatTheProviderRan(t *testing.T) {
 			var id approvals.RunID
 			lose := func(context.Context) (agentrun.Response, error) {
 				w.now = func() time.Time { return epoch.Add(time.Hour) } // its lease is over
-				w.work(id) //nolint:contextcheck // another worker has a context of its own
+				w.work(id)                                               //nolint:contextcheck // another worker has a context of its own
 				return agentrun.Response{}, late
 			}
 			if approve {
