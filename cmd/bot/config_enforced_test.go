@@ -167,7 +167,7 @@ func TestTheMessagesOfAMinuteAreBoundedAsTheFileSays(t *testing.T) {
 		return found
 	}
 	want := map[string]int{"countersign_batch": 1, "countersign_digest": 1}
-	waiting, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for _, channel := range []string{ops, "D0BOB"} {
 		require.NoError(t, i.slack.Await(waiting, func() bool { return maps.Equal(kinds(channel), want) }), "%s: %v", channel, kinds(channel))

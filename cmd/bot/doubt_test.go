@@ -157,7 +157,7 @@ func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(b.folder, "paid"))
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	first.kill()
 
 	started := startedCall.FindStringSubmatch(first.out.String())
@@ -167,7 +167,7 @@ func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
 		out, err := w.admin("abandon", started[3], "--json")
 		said = out
 		return err == nil
-	}, 20*time.Second, 100*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 	require.JSONEq(t, `{"run":"`+started[3]+`","state":"abandoned"}`, said)
 	b.set("slow", false)
 	second := w.start()

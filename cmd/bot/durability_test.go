@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -129,7 +130,7 @@ func TestStatusSaysThatNothingCanBeStored(t *testing.T) {
 	require.NoError(t, b.store.Ping(ctx))
 	require.Error(t, b.health().Store(ctx))
 	server.Set("maxmemory", "0")
-	require.Eventually(t, func() bool { return b.health().Store(ctx) == nil }, doctor.Timeout, doctor.Timeout/100)
+	require.Eventually(t, func() bool { return b.health().Store(ctx) == nil }, time.Minute, doctor.Timeout/100)
 }
 
 // A process that can store nothing is given nothing, says why, and is ready
@@ -144,7 +145,7 @@ func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
 		require.Eventually(t, func() bool {
 			gotStatus, gotBody := w.get("/readyz")
 			return gotStatus == status && gotBody == body
-		}, doctor.Timeout, doctor.Timeout/100, "%d %s", status, body)
+		}, time.Minute, doctor.Timeout/100, "%d %s", status, body)
 	}
 	ready(http.StatusOK, "ready")
 	w.server.Set("maxmemory", "1")

@@ -77,7 +77,7 @@ func (i *installation) begun(b *bot) {
 // await waits until Slack shows what it must.
 func (i *installation) await(is func() bool) {
 	i.t.Helper()
-	ctx, cancel := context.WithTimeout(i.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(i.t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(i.t, i.slack.Await(ctx, is))
 }

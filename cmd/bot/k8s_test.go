@@ -163,7 +163,7 @@ func TestTheRedisOfTheClusterKeepsWhatIsAcknowledged(t *testing.T) {
 	require.NoError(t, server.Start())
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	store, err := state.Open(ctx, state.Options{URL: "unix://:hunter22@" + socket})
 	require.NoError(t, err)

@@ -154,7 +154,7 @@ func TestKillInTheMiddleOfASheet(t *testing.T) {
 // awaits waits until ok says so, and looks again whenever something changed.
 func (s *sim) awaits(what string, ok func() bool) {
 	s.t.Helper()
-	deadline := time.NewTimer(60 * time.Second)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for !ok() {
 		select {

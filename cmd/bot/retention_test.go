@@ -30,7 +30,7 @@ func (f *follower) idle() bool {
 func TestAThreadLeavesFewRequestKeys(t *testing.T) {
 	f := deferral(t)
 	f.approves()
-	require.Eventually(t, f.idle, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, f.idle, time.Minute, 10*time.Millisecond)
 	n := 0
 	for _, key := range f.redis.Keys() {
 		if strings.Contains(key, "}:request:") {
@@ -46,7 +46,7 @@ func TestAThreadLeavesFewRequestKeys(t *testing.T) {
 func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	f := deferral(t)
 	f.approves()
-	require.Eventually(t, f.idle, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, f.idle, time.Minute, 10*time.Millisecond)
 	require.Regexp(t, `\nnothing is open in 1 conversation, in the oldest since \S+; that one is removed on \S+ \(retention.threads is 720h0m0s\)\n`, f.admin("size"))
 	for _, row := range adminJSON[sizeRow](f, "size") {
 		require.Equal(t, row.Kind == "idle", row.RemovedAt != nil)

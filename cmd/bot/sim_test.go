@@ -177,11 +177,15 @@ func (s *sim) thread(user, root string) []message {
 	return out.Messages
 }
 
+// patience is how long a test waits for what must happen: a busy machine may need long,
+// and the lease of a process that died has to end.
+const patience = 3 * time.Minute
+
 // await returns the newest message of the thread that ok accepts, as soon as
 // there is one.
 func (s *sim) await(user, root, what string, ok func(message) bool) message {
 	s.t.Helper()
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
 		messages := s.thread(user, root)

@@ -84,7 +84,7 @@ func TestStoryOverSockets(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		return resp.StatusCode
 	}
-	require.Eventually(t, func() bool { return status("/readyz") == http.StatusOK }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return status("/readyz") == http.StatusOK }, time.Minute, 5*time.Millisecond)
 	require.Equal(t, http.StatusNotFound, status("/slack/events"), "an empty secret opens nothing")
 
 	// The mention is delivered twice, and its connection is cut.

@@ -44,7 +44,7 @@ func (o *output) String() string {
 func (o *output) await(t *testing.T, expression string) string {
 	t.Helper()
 	re := regexp.MustCompile(expression)
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		if m := re.FindString(o.String()); m != "" {
 			return m

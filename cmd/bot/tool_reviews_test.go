@@ -251,7 +251,7 @@ func asks(t *testing.T, b *bot) mcpreview.Review {
 		var err error
 		doc, _, err = b.reviews.Review(t.Context(), id)
 		return err == nil && doc.Ended == ""
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	return doc
 }
 

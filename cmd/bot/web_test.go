@@ -139,7 +139,7 @@ func chunksOf(body io.Reader) <-chan webChunk {
 // until returns the first chunk for which this is so.
 func (c webChat) until(all <-chan webChunk, what string, is func(webChunk) bool) webChunk {
 	c.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		select {
 		case x, ok := <-all:
 			require.True(c.t, ok, "the stream ended without "+what)

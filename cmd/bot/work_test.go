@@ -98,7 +98,7 @@ func (f *follower) approves() {
 // sees waits until something in the workspace is as ok says.
 func (f *follower) sees(what string, ok func() bool) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(f.t, f.slack.Await(ctx, ok), what)
 }

@@ -198,7 +198,7 @@ func TestNothingRunsForACallerThatIsGone(t *testing.T) {
 			q := <-p.watch.asked
 			leave()
 			require.Equal(t, q.ID, <-p.watch.gone)
-			require.Eventually(t, func() bool { return p.gateway.Held() == 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return p.gateway.Held() == 0 }, time.Minute, time.Millisecond)
 			if !keeps {
 				a := p.batch(q)
 				require.Equal(t, approvals.Withdrawn, a.Status)
@@ -261,7 +261,7 @@ func TestARequestIsKeptForTheLastOfItsCallers(t *testing.T) {
 	<-p.watch.asked
 	leave()
 	require.Error(t, (<-second).err)
-	require.Eventually(t, func() bool { return p.gateway.Held() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.gateway.Held() == 1 }, time.Minute, time.Millisecond)
 	p.decide(q, "bob", approvals.Approve, "")
 	require.False(t, (<-first).IsError)
 }

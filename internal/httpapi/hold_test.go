@@ -19,7 +19,7 @@ import (
 // held returns once n requests are held.
 func (w *world) held(n int) {
 	w.Helper()
-	require.Eventually(w, func() bool { return w.api.Held() == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(w, func() bool { return w.api.Held() == n }, time.Minute, time.Millisecond)
 }
 
 func TestALongPollIsAnsweredByTheDecision(t *testing.T) {
@@ -138,7 +138,7 @@ func TestARequestWhoseCallerLeftIsWithdrawnIfNoLateAnswerReachesIt(t *testing.T)
 		leave()
 		wg.Wait()
 		w.held(0)
-		require.Eventually(t, func() bool { return w.list()[0].Calls[0].Outcome == want }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return w.list()[0].Calls[0].Outcome == want }, time.Minute, 10*time.Millisecond)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestAReminderOverTheBudgetIsSaidInTheDigest(t *testing.T) {
 			err := o.ui.Notices.Reconcile(t.Context(), string(b.ID))
 			o.pass(time.Second)
 			return err == nil
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	}
 	o.pass(time.Minute)
 	o.drawsAll(all...)

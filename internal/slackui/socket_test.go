@@ -48,7 +48,7 @@ func newSocketWorkspace(t *testing.T, sim slacksim.Config, tune ...func(*slackui
 // closed.
 func (o *workspace) connected() {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(o.t, o.Await(ctx, func() bool {
 		fresh := 0
@@ -238,10 +238,10 @@ func TestSocketModeMayBeTurnedOff(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err := o.ui.Socket.Ready()
 		return err != nil && strings.Contains(err.Error(), "turned off")
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	o.SetSocketMode(true)
 	o.connected()
-	require.Eventually(t, func() bool { return o.ui.Socket.Ready() == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return o.ui.Socket.Ready() == nil }, time.Minute, time.Millisecond)
 }
 
 func TestWhatIsWrongWithTheAppTokenIsSaid(t *testing.T) {

@@ -80,7 +80,7 @@ func accepts(m slacksim.Message) bool {
 // tellsBob waits until Bob sees the words in #ops.
 func (o *workspace) tellsBob(words string) {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(o.t, o.Await(ctx, func() bool {
 		all, err := o.Messages("U0BOB", "C0OPS", "")

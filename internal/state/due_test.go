@@ -22,7 +22,7 @@ import (
 const never = time.Hour
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // work starts a loop that ends with the test and is waited for.
 func work(t *testing.T, d *state.Due, k state.Kind, f func(ctx context.Context, id string) error) {

@@ -95,7 +95,7 @@ func clicksUntilOutage(t *testing.T, primary *statetest.Instance, s *state.Store
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.acked) > 100+rand.IntN(100)
-	}, 20*time.Second, time.Millisecond, "clicks to be acknowledged")
+	}, 3*time.Minute, time.Millisecond, "clicks to be acknowledged")
 	cut := primary.LosePower(rand.Float64())
 	stop()
 	<-clicked
@@ -123,7 +123,7 @@ func TestPowerFailuresLoseNothingThatWasAcknowledged(t *testing.T) {
 				primary.Start()
 				if level == state.Replicated {
 					require.Eventually(t, func() bool { return s.Confirm(t.Context(), string(c.tried[0].Batch.ID)) == nil },
-						20*time.Second, 10*time.Millisecond, "the replica to be back")
+						time.Minute, 10*time.Millisecond, "the replica to be back")
 				}
 				require.Zero(t, c.check(t, s), "acknowledged clicks that are gone")
 			})

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	waitTime = 10 * time.Second
+	waitTime = time.Minute
 	tick     = 10 * time.Millisecond
 )
 

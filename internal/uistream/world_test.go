@@ -346,7 +346,7 @@ func (w *world) executed() []string {
 // caseOf is the call with this path as a person sees it in Slack, as soon as it
 // waits.
 func (w *world) caseOf(ctx context.Context, user approvals.UserID, path string) (approvals.Case, error) {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(waitTime)
 	for time.Now().Before(deadline) {
 		batches, _, err := w.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, "", 200)
 		if err != nil {

@@ -83,9 +83,9 @@ func TestSilenceBeforeTheFirstWordHasItsOwnLimit(t *testing.T) {
 	got, err := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n: wait\n\n")
 		_ = http.NewResponseController(w).Flush()
-		time.Sleep(60 * time.Millisecond)
-		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\n")
-	}), func(c *openaimodel.Config) { c.Idle = 20 * time.Millisecond }).Request(t.Context(), ask("hi"))
+		time.Sleep(300 * time.Millisecond)
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}), func(c *openaimodel.Config) { c.Idle = 200 * time.Millisecond }).Request(t.Context(), ask("hi"))
 	require.NoError(t, err)
 	require.Equal(t, []agentrun.ResponsePart{agentrun.Text{Content: "Hello."}}, got.Parts)
 }
@@ -101,7 +101,7 @@ func TestAnAnswerWithoutEndIsBrokenOffOnce(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-tick.C
 		}
-	}), func(c *openaimodel.Config) { c.Timeout = 100 * time.Millisecond }).Request(t.Context(), ask("hi"))
+	}), func(c *openaimodel.Config) { c.Timeout = time.Second }).Request(t.Context(), ask("hi"))
 	e := modelError(t, err)
 	require.Equal(t, agentrun.ModelUnavailable, e.Code)
 	require.Contains(t, e.Words, "in time")
@@ -168,7 +168,7 @@ func TestNoGoroutineIsLeftBehind(t *testing.T) {
 		defer client.CloseIdleConnections()
 		m, err := openaimodel.New(openaimodel.Config{
 			APIKey: func() string { return theKey }, BaseURL: srv.URL + "/v1", Model: "m", HTTPClient: client,
-			Idle: 100 * time.Millisecond, Attempts: 1, Now: func() time.Time { return noon },
+			Idle: time.Second, Attempts: 1, Now: func() time.Time { return noon },
 		})
 		require.NoError(t, err)
 		for _, kind := range []openaisim.FaultKind{
@@ -181,7 +181,7 @@ func TestNoGoroutineIsLeftBehind(t *testing.T) {
 		}
 	}()
 	// Not require.Eventually, which counts its condition among the goroutines.
-	tick, end := time.NewTicker(5*time.Millisecond), time.After(5*time.Second)
+	tick, end := time.NewTicker(5*time.Millisecond), time.After(time.Minute)
 	defer tick.Stop()
 	for runtime.NumGoroutine() > before {
 		select {

@@ -158,7 +158,7 @@ func (w *workspace) run(node string, env ...string) string {
 	case p := <-port:
 		require.NotEmpty(w.t, p, "the app ended before it listened")
 		return p
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(w.t, "the app did not say where it listens")
 	}
 	return ""
@@ -194,7 +194,7 @@ func (w *workspace) says(user, text string) string {
 // sees waits until a person sees the text in the channel or thread.
 func (w *workspace) sees(user, thread, want string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	err := w.sim.Await(ctx, func() bool { return strings.Contains(w.screen(user, thread), want) })
 	require.NoError(w.t, err, "%s does not see %q but\n%s\n%s", user, want, w.screen(user, thread), w.calls())
@@ -273,7 +273,7 @@ func (w *workspace) acts(route, user, thread string, in map[string]any) map[stri
 // home waits until a person's Home tab says something.
 func (w *workspace) home(user, want string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(w.t, w.sim.Await(ctx, func() bool {
 		return strings.Contains(strings.Join(readable(w.do("GET", "views?user="+user, nil)["home"]), "\n"), want)
@@ -284,7 +284,7 @@ func (w *workspace) home(user, want string) {
 // dialog waits for a modal on a person's screen.
 func (w *workspace) dialog(user string) map[string]any {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	var top map[string]any
 	err := w.sim.Await(ctx, func() bool {

@@ -73,7 +73,7 @@ func (b *switchboard) link() *websocket.Conn {
 	case c := <-b.links:
 		b.t.Cleanup(func() { _ = c.Close() })
 		return c
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(b.t, "nobody connected")
 	}
 	return nil

@@ -115,7 +115,7 @@ func (w *world) asked(r *mcpreview.Reviews, like func(mcpreview.Review) bool) mc
 		var err error
 		doc, _, err = r.Review(w.t.Context(), mcpreview.IDOf(at))
 		return err == nil && like(doc)
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	return doc
 }
 

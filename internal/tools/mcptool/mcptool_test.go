@@ -137,7 +137,7 @@ func TestAToolThatChangedIsUnavailable(t *testing.T) {
 		require.Eventually(t, func() bool {
 			err := r.tools[tool].Validate(t.Context(), agentrun.Call{})
 			return err != nil && strings.Contains(err.Error(), why)
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 		_, err = r.call(tool, `{}`)
 		require.ErrorContains(t, err, why)
 	}
