@@ -148,6 +148,7 @@ func TestPeopleDecideWhenAServerDiesInACall(t *testing.T) {
 // run: the thread says that nothing is known, nobody is asked, and the call is not
 // made again.
 func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := w.withMortalBank("slow")
 	first := w.start()

@@ -169,6 +169,7 @@ const impatient = "COUNTERSIGN_WAIT=0"
 // The agents of the examples, with the real packages of their frameworks, against a
 // real bot, with people who decide in Slack.
 func TestTheAgentsOfFrameworksRunWhatWasApprovedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	old, err := os.ReadFile(w.config)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -196,10 +195,9 @@ func TestVersionSaysWhatThisIs(t *testing.T) {
 }
 
 func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bot")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	out, err = exec.CommandContext(t.Context(), path, "version").Output()
+	path, err := binary()
 	require.NoError(t, err)
-	require.Contains(t, string(out), "countersign v1.2.3\n")
+	out, err := exec.CommandContext(t.Context(), path, "version").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "countersign "+builtAs+"\n")
 }

@@ -89,6 +89,7 @@ func (s *sim) answersTo(user string) []message {
 // TestKillInTheMiddleOfASheet: a word on 500 calls that was acknowledged is
 // carried out by the next process, once, and answered once.
 func TestKillInTheMiddleOfASheet(t *testing.T) {
+	t.Parallel()
 	times := 1 // it takes long
 	if os.Getenv("KILLS") != "" {
 		times = tries(t)

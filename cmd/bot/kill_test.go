@@ -27,6 +27,9 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
+// builtAs is the version that binary was built as.
+const builtAs = "v1.2.3"
+
 // binary is the bot as it is shipped, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "countersign-bot-")
@@ -34,7 +37,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "bot")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+builtAs, "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

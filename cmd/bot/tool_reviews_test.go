@@ -116,6 +116,7 @@ func (w *world) pins(args ...string) error {
 // A server changes a tool and adds one: both are unavailable until an owner has read
 // the difference and accepted it, and then they are there, without a restart.
 func TestOwnersDecideWhatAServerChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := w.withBank("")
 	w.start()
@@ -187,6 +188,7 @@ func TestOwnersDecideWhatAServerChanged(t *testing.T) {
 // What was accepted stays until an owner accepts something else; and what they keep
 // blocked is asked about again only when it is something else.
 func TestToolsThatAreKeptBlockedStayUnavailable(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := w.withBank("")
 	w.start()
@@ -202,6 +204,7 @@ func TestToolsThatAreKeptBlockedStayUnavailable(t *testing.T) {
 
 // With a lock file nothing is accepted at run time: the card says what to commit.
 func TestWithALockFileACardSaysWhatToCommit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := w.withBank("mcp_lock: mcp.lock\n")
 	w.start()

@@ -24,7 +24,7 @@ const trouble = [];
 /** screen opens the page in a browser of its own. */
 async function screen(options = {}, path = "/") {
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, timezoneId: "Europe/Berlin", locale: "en-GB", ...options });
-  context.setDefaultTimeout(20000);
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   page.on("console", (m) => { if (m.type() === "error") trouble.push(m.text()); });
   page.on("pageerror", (e) => trouble.push(String(e)));
@@ -67,7 +67,7 @@ const sure = (page) => page.getByRole("dialog", { name: /^Approve this call/ }).
 
 /** gone waits until a file is no longer there. */
 async function gone(name) {
-  for (let n = 0; n < 200 && existsSync(file(name)); n++) await new Promise((r) => setTimeout(r, 50));
+  for (let n = 0; n < 1200 && existsSync(file(name)); n++) await new Promise((r) => setTimeout(r, 50));
   assert.ok(!existsSync(file(name)), name + " is still there");
 }
 
@@ -786,7 +786,7 @@ async function tooMany() {
   const post = (n) => fetch(PAGE + "/sim/post", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ user: "U0ALICE", channel: "C0OPS", text: "@countersign refund the 48 euros of order 1042" + " ".repeat(n) }) });
   for (let n = 0; n < 24; n++) await post(n);
   const list = page.locator(".blocks.kit").filter({ hasText: /\d+ requests wait for approval/ }).first();
-  await list.waitFor({ timeout: 90_000 }); // it is updated at the pace that Slack allows
+  await list.waitFor({ timeout: 240_000 }); // it is updated at the pace that Slack allows
   await act(page, "Bob Brandt");
   await list.getByRole("button", { name: "Review" }).waitFor();
   await everywhere(page, "90-digest");

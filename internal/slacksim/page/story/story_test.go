@@ -40,9 +40,10 @@ func TestStory(t *testing.T) {
 		"every card that the bot draws, on a phone":        "everyCard",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // one of them waits for a minute that Slack wants
 			folder := t.TempDir()
 			page, token := startDemo(t, bot, folder)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "story.mjs")
 			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "TOKEN="+token, "FOLDER="+folder, "CARDS="+cards,
