@@ -77,7 +77,7 @@ func (l load) send(ctx context.Context, all []request) (times, error) {
 	var next, failed atomic.Int64
 	var workers sync.WaitGroup
 	began := l.now()
-	for i := range l.conns {
+	for i := range min(l.conns, len(all)) {
 		workers.Go(func() {
 			if err := l.worker(ctx, l.addrs[i%len(l.addrs)], began, all, &next, &failed, took); err != nil {
 				cancel(err)

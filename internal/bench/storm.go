@@ -86,7 +86,9 @@ func (b *bench) storms(ctx context.Context, seen drawn, replicas int) (out storm
 		out.settled, out.drawn, err = b.weathered(ctx, s, began)
 		watched <- err
 	}()
-	clicks := load{addrs: addrs, conns: connections, every: time.Second / others, now: b.Now}
+	// They are enough for the pace; on a slow machine more clicks at once would only
+	// make one another too late.
+	clicks := load{addrs: addrs, conns: connections / 4, every: time.Second / others, now: b.Now}
 	during := clicks
 	during.over = over
 	out.with, err = during.send(ctx, sent)
