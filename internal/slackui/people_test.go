@@ -145,7 +145,7 @@ func TestAnOrganizationSigns(t *testing.T) {
 	o := organization(t, slacksim.Config{}.WithOrg())
 	root, err := o.PostAs(slacksim.Post{User: "U0ERIN", Channel: "C0LAB", Text: "<@U0BOT> clean up"})
 	require.NoError(t, err)
-	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 1 }))
+	o.hears(1)
 	require.Equal(t, "T0GLOBEX", o.mentioned()[0].Origin.Team)
 
 	b := o.opensIn("C0LAB", root, call("c1", "delete_file", `{}`, by("lab", fromGroup("S0LAB"))), call("c2", "delete_file", `{}`, by("sre", fromGroup("S0SRE", "S0LAB"))))

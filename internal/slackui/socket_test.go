@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 const appToken = "xapp-1-workspace"
@@ -59,6 +60,13 @@ func (o *workspace) connected() {
 		}
 		return fresh == 2
 	}), "connections: %v", o.Sockets())
+}
+
+// hears waits until the bot has taken so many mentions. The workspace may not change
+// when it does: an acknowledgement can be lost.
+func (o *workspace) hears(n int) {
+	o.t.Helper()
+	statetest.Await(o.t, "mentions", func() bool { return len(o.mentioned()) >= n })
 }
 
 // gate holds up whoever passes it until it is opened.
@@ -195,7 +203,7 @@ func TestWhatALostConnectionBroughtComesAgain(t *testing.T) {
 	o.Advance(time.Minute) // for the case that it was tried in between
 	<-hold.arrived
 	close(hold.open)
-	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) >= 2 }))
+	o.hears(2)
 	require.NoError(t, o.Idle(t.Context()))
 	got := o.mentioned()
 	require.Equal(t, got[0].Event, got[1].Event)

@@ -53,7 +53,7 @@ func TestARepeatedDeliveryIsNotDroppedHere(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{})
 	o.SetFaults(slacksim.Faults{DuplicateDeliveries: 1})
 	o.say("U0ALICE", "<@U0BOT> clean up")
-	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 2 }))
+	o.hears(2)
 	got := o.mentioned()
 	require.Equal(t, got[0].Event, got[1].Event)
 }
@@ -65,7 +65,7 @@ func TestAMentionThatCannotBeCommittedIsDeliveredAgain(t *testing.T) {
 	require.NoError(t, o.Idle(t.Context()))
 	require.Empty(t, o.mentioned())
 	o.breaks(nil)
-	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 1 }))
+	o.hears(1)
 }
 
 func TestAMentionThatIsNotTakenIsTurnedAwayInWords(t *testing.T) {
