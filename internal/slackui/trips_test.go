@@ -104,7 +104,8 @@ func (o *workspace) costs(of *statetest.Instance, f func()) cost {
 }
 
 // The last decision about a request costs Redis no more than this, and so does drawing
-// it afterwards. Counting is exact, so a command more is seen here.
+// it afterwards. Counting is exact, so a command more is seen here. What is packed has a
+// few bytes more or less with other ids, so the log may have 60 more than it has mostly.
 func TestAClickAndItsDrawingAreCheapForRedis(t *testing.T) {
 	i := statetest.NewInstance(t)
 	shared := server
@@ -130,8 +131,8 @@ func TestAClickAndItsDrawingAreCheapForRedis(t *testing.T) {
 	require.Contains(t, o.newest(root).Shown(), "Approved")
 	t.Logf("decide: %+v, draw: %+v", decide, draw)
 	for what, c := range map[string]struct{ is, most cost }{
-		"decide": {decide, cost{Trips: 2, Sent: 5, Ran: 25, Log: 1745}},
-		"draw":   {draw, cost{Trips: 6, Sent: 11, Ran: 30, Log: 1360}},
+		"decide": {decide, cost{Trips: 2, Sent: 5, Ran: 25, Log: 1790}},
+		"draw":   {draw, cost{Trips: 6, Sent: 11, Ran: 30, Log: 1410}},
 	} {
 		require.LessOrEqual(t, c.is.Trips, c.most.Trips, what)
 		require.LessOrEqual(t, c.is.Sent, c.most.Sent, what)
