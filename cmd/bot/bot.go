@@ -111,9 +111,10 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	}
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	b.relay = state.NewRelay(b.store)
+	perAgent, perRequester := c.Bounds()
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
-		Agents: b.agents.agent, Watchers: b.watchers(c),
+		Agents: b.agents.agent, Watchers: b.watchers(c), PerAgent: perAgent, PerRequester: perRequester,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 const twoAgents = `
@@ -107,6 +109,40 @@ func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
 	require.Contains(t, second, `"model":"beta"`)
 	require.Contains(t, second, "You are the one elsewhere.")
 	require.NotContains(t, second, `"delete_file"`, "it has no folder")
+}
+
+// While the model thinks about the first of Alice's two runs, the second waits, and
+// Bob's begins. It begins when the first has ended.
+func TestTheRunsOfOnePersonAreBoundedAsTheFileSays(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text = twoAgents + "runs: {per_requester: 1}\n"
+	asked, ends := make(chan string, 16), make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- string(body)
+		<-ends
+		w.WriteHeader(http.StatusBadRequest) // enough was seen
+	}))
+	t.Cleanup(model.Close)
+	release := sync.OnceFunc(func() { close(ends) })
+	t.Cleanup(release)
+	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+	b := i.bot()
+	ctx, cancel := context.WithCancel(t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); b.reconcile(ctx) }()
+	t.Cleanup(func() { cancel(); <-working })
+
+	i.mentions(b, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: bob, Channel: ops})
+	<-asked
+	<-asked
+	statetest.Await(t, "a run of Alice to be put off", func() bool {
+		busy := b.runner.Busy()
+		return len(busy) == 1 && busy[0].Runs == 2 && busy[0].PutOff > 0
+	})
+	require.Empty(t, asked)
+	release()
+	<-asked
 }
 
 func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 )
 
 // Config is what a [Runner] works with. All fields but Ledger, NewFence,
-// LeaseTime, Lease, Parallel, Log, Watchers and Deliver are required.
+// LeaseTime, Lease, Parallel, Log, PerAgent, PerRequester, Watchers and Deliver are
+// required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
@@ -28,6 +29,10 @@ type Config struct {
 	Parallel  int           // calls of one step that run at the same time; 0 means 8
 	Log       *slog.Logger
 
+	// PerAgent and PerRequester are how many runs of one agent and of one person Work
+	// works on at the same time; it returns a [*BusyError] for others. 0 is no bound.
+	PerAgent, PerRequester int
+
 	// Watchers see responses while models write them; nil: nobody does.
 	Watchers Watchers
 
@@ -42,6 +47,7 @@ const DefaultLease = 30 * time.Second
 // store, and any runner can continue it.
 type Runner struct {
 	c        Config
+	places   *places
 	draining chan struct{}
 	drain    func()
 }
@@ -64,7 +70,7 @@ func NewRunner(c Config) *Runner {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	draining := make(chan struct{})
-	return &Runner{c: c, draining: draining, drain: sync.OnceFunc(func() { close(draining) })}
+	return &Runner{c: c, places: newPlaces(c.PerAgent, c.PerRequester), draining: draining, drain: sync.OnceFunc(func() { close(draining) })}
 }
 
 // Drain makes every Work return at its next commit, the run released for

@@ -38,6 +38,11 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if now.store.Before(at) && run.Status == RunRunning {
 		return nil
 	}
+	give, err := r.places.take(run)
+	if err != nil {
+		return err
+	}
+	defer give()
 	return r.workOn(ctx, run, now, false)
 }
 

@@ -33,6 +33,8 @@ type world struct {
 	// What bob says of a call in doubt; empty: he gives it up. Carol joins him if
 	// it is to run again.
 	doubt approvals.Verdict
+	// How many runs of one agent and of one person a runner works on; 0 is no bound.
+	perAgent, perRequester int
 }
 
 var origin = agentrun.Origin{Surface: "slack", Team: "T1", Channel: "C1", Root: "1.1"}
@@ -53,12 +55,14 @@ func (w *world) catalog() *agentrun.Catalog {
 	return agentrun.NewCatalog(w.agents, slog.New(slog.DiscardHandler))
 }
 
-func (w *world) agents(name string) (agentrun.Agent, bool) { return w.agent, name == w.agent.Name }
+func (w *world) agents(name string) (agentrun.Agent, bool) {
+	return w.agent, name == w.agent.Name || name == "second"
+}
 
 func (w *world) runnerOn(store agentrun.Store) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: w.log,
-		Agents: w.agents,
+		Agents: w.agents, PerAgent: w.perAgent, PerRequester: w.perRequester,
 		NewFence: func() agentrun.Fence {
 			w.mu.Lock()
 			defer w.mu.Unlock()

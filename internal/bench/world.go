@@ -144,6 +144,7 @@ func (b *bench) configuration(prefix string) config.Config {
 		Policy:       b.policy(),
 		Slack:        config.Slack{CardsPerMinute: 1_000_000, MessagesPerMinute: 1_000_000},
 		HTTP:         config.HTTP{Listen: b.agents},
+		Runs:         config.Runs{PerRequester: unlimited}, // one person asks for all of them
 		Redis:        config.Redis{Prefix: prefix, Durability: b.keeps},
 	}
 }

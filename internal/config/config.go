@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,6 +116,24 @@ type Redis struct {
 // Runs is how runs are kept going.
 type Runs struct {
 	Lease time.Duration `yaml:"lease"` // after how long another process continues a run whose process died; 30s if left out
+
+	PerAgent     int `yaml:"per_agent"`     // how many runs of one agent a process works on at the same time
+	PerRequester int `yaml:"per_requester"` // the same for the runs that one person asked for
+}
+
+// mostOfOne is how many of the runs that a process works on may be those of one person,
+// or of one of several agents, unless the configuration says otherwise. It leaves a
+// quarter to the others.
+const mostOfOne = 12
+
+// Bounds returns how many runs of one agent and of one person a process works on at the
+// same time; 0 is no bound.
+func (c Config) Bounds() (perAgent, perRequester int) {
+	perAgent, perRequester = c.Runs.PerAgent, cmp.Or(c.Runs.PerRequester, mostOfOne)
+	if perAgent == 0 && len(c.Agents) > 1 {
+		perAgent = mostOfOne
+	}
+	return perAgent, perRequester
 }
 
 // Check returns everything that is wrong with the configuration, each with the
@@ -158,6 +177,12 @@ func (c Config) Check() error {
 	c.Retention.check(wrong)
 	if l := c.Runs.Lease; l != 0 && l < time.Second {
 		wrong("runs.lease: must be at least 1s, but is %s", l)
+	}
+	if n := c.Runs.PerAgent; n < 0 {
+		wrong("runs.per_agent: must not be negative, but is %d", n)
+	}
+	if n := c.Runs.PerRequester; n < 0 {
+		wrong("runs.per_requester: must not be negative, but is %d", n)
 	}
 	return errors.Join(problems...)
 }

@@ -25,7 +25,7 @@ func write(t *testing.T, text string) string {
 const good = `
 redis: {prefix: ours}
 slack: {groups_max_age: 30s}
-runs: {lease: 5s}
+runs: {lease: 5s, per_agent: 4, per_requester: 2}
 agents:
   - name: ops
     instructions: You help.
@@ -50,7 +50,7 @@ func TestTheWholeFileIsRead(t *testing.T) {
 	require.NoError(t, c.Check())
 	require.Equal(t, "ours", c.Redis.Prefix)
 	require.Equal(t, 30*time.Second, c.Slack.GroupsMaxAge)
-	require.Equal(t, 5*time.Second, c.Runs.Lease)
+	require.Equal(t, Runs{Lease: 5 * time.Second, PerAgent: 4, PerRequester: 2}, c.Runs)
 	require.Equal(t, []Agent{{
 		Name: "ops", Instructions: "You help.", Model: "some-model", Timeout: 2 * time.Minute, Files: "/srv/reports",
 		Channels: []string{"C0OPS"}, Who: &People{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
@@ -138,6 +138,21 @@ agents: [{name: ops, who: &sre {groups: [S0SRE1]}, approval: &when {when: gate}}
 	require.ErrorContains(t, err, "redis.prefi: there is no such key", "what an anchor holds is checked too")
 }
 
+// One person, or one of several agents, does not get all workers of a process.
+func TestSomeWorkersAreLeftToOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		config                 Config
+		perAgent, perRequester int
+	}{
+		"one agent":      {Config{Agents: make([]Agent, 1)}, 0, 12},
+		"several agents": {Config{Agents: make([]Agent, 2)}, 12, 12},
+		"as it is set":   {Config{Agents: make([]Agent, 2), Runs: Runs{PerAgent: 3, PerRequester: 16}}, 3, 16},
+	} {
+		perAgent, perRequester := c.config.Bounds()
+		require.Equal(t, []int{c.perAgent, c.perRequester}, []int{perAgent, perRequester}, name)
+	}
+}
+
 func TestAPathIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
 	path := write(t, "policy: rules\nagents: [{name: a, files: reports}, {name: b, files: /srv}, {name: c}]")
 	c, err := Read(path)
@@ -150,7 +165,7 @@ func TestAPathIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
 
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	c := Config{
-		Slack: Slack{GroupsMaxAge: -1, CardsPerMinute: -1, MessagesPerMinute: -2}, Runs: Runs{Lease: 1}, Redis: Redis{Prefix: "a{b"}, Reload: 1,
+		Slack: Slack{GroupsMaxAge: -1, CardsPerMinute: -1, MessagesPerMinute: -2}, Runs: Runs{Lease: 1, PerAgent: -1, PerRequester: -2}, Redis: Redis{Prefix: "a{b"}, Reload: 1,
 		Agents: []Agent{
 			{Name: "a"},
 			{Name: "a", Timeout: -1, Who: &People{}},
@@ -162,7 +177,7 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 	err := c.Check()
 	for _, want := range []string{
-		"slack.groups_max_age: must not be negative, but is -1ns", "slack.cards_per_minute: must not be negative, but is -1", "slack.messages_per_minute: must not be negative, but is -2", "runs.lease: must be at least 1s, but is 1ns", `redis.prefix: must not contain braces or spaces, but is "a{b"`,
+		"slack.groups_max_age: must not be negative, but is -1ns", "slack.cards_per_minute: must not be negative, but is -1", "slack.messages_per_minute: must not be negative, but is -2", "runs.lease: must be at least 1s, but is 1ns", "runs.per_agent: must not be negative, but is -1", "runs.per_requester: must not be negative, but is -2", `redis.prefix: must not contain braces or spaces, but is "a{b"`,
 		`agents[1].name: another agent is already called "a"`, "agents[1].timeout", "agents[1].channels: not set, but agents[0] already", "agents[1].who: names nobody",
 		"agents[2].name: not set", "agents[2].limits.requests: must not be negative, but is -1", "agents[2].limits.tool_calls: must not be negative, but is -2", "agents[2].limits.total_tokens: must not be negative, but is -3",
 		"agents[3].channels: C1 already belongs to agents[2]", `agents[3].channels: "#ops" is not a channel id`,

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/countersign/countersign/internal/agentrun"
 )
 
 // A Backlog is what waits in the store, for all processes together.
@@ -26,6 +28,8 @@ type Source struct {
 	// Counts are the items of due work that this process has had, by kind and by
 	// what became of them.
 	Counts func() map[string]map[string]int64
+	// Busy says how busy this process is with the runs of each agent.
+	Busy func() []agentrun.Busy
 }
 
 const (
@@ -66,12 +70,14 @@ var (
 	descLate    = desc("due_oldest_age_seconds", "How long the oldest item that is due has waited, by kind; 0 without one.", "kind")
 	descStore   = desc("store_up", "Whether the backlog could be read from Redis: the gauges of the backlog are missing if not.")
 	descReady   = desc("ready", "Whether this process takes work, as /readyz says.")
+	descWorking = desc("runs_working", "Runs that this process works on now, by agent.", "agent")
+	descPutOff  = desc("runs_put_off_total", "How often a run had to wait because this process works on as many of its agent or of its requester as it may, by agent.", "agent")
 	descItems   = desc("due_items_total", "Items of due work that this process had, by kind and what became of them.", "kind", "outcome")
 )
 
 // Describe implements [prometheus.Collector].
 func (b *backlogCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descWaiting, descOldest, descRuns, descParked, descLate, descStore, descReady, descItems} {
+	for _, d := range []*prometheus.Desc{descWaiting, descOldest, descRuns, descParked, descLate, descStore, descReady, descWorking, descPutOff, descItems} {
 		ch <- d
 	}
 }
@@ -88,6 +94,10 @@ func (b *backlogCollector) Collect(ch chan<- prometheus.Metric) {
 		for outcome, n := range counts {
 			ch <- prometheus.MustNewConstMetric(descItems, prometheus.CounterValue, float64(n), kind, outcome)
 		}
+	}
+	for _, r := range b.source.Busy() {
+		gauge(descWorking, float64(r.Runs), r.Agent)
+		ch <- prometheus.MustNewConstMetric(descPutOff, prometheus.CounterValue, float64(r.PutOff), r.Agent)
 	}
 	last, err := b.read(ctx)
 	gauge(descStore, truth(err == nil))

@@ -186,6 +186,7 @@ func TestTheBacklogIsReadOnceForManyScrapes(t *testing.T) {
 	require.NoError(t, m.Watch(telemetry.Source{
 		Kinds: []string{"cards"}, Ready: func(context.Context) error { return nil },
 		Counts: func() map[string]map[string]int64 { return map[string]map[string]int64{"cards": {"done": 3}} },
+		Busy:   func() []agentrun.Busy { return []agentrun.Busy{{Agent: "ops", Runs: 2, PutOff: 5}} },
 		Backlog: func(context.Context) (telemetry.Backlog, error) {
 			reads++
 			return telemetry.Backlog{Waiting: 7, OldestWaiting: time.Unix(400, 0), OldestDue: map[string]time.Time{"cards": time.Unix(990, 0)}}, err
@@ -197,6 +198,8 @@ func TestTheBacklogIsReadOnceForManyScrapes(t *testing.T) {
 	require.Contains(t, text, "countersign_approvals_oldest_waiting_age_seconds 609\n", "the age is of now")
 	require.Contains(t, text, `countersign_due_oldest_age_seconds{kind="cards"} 19`)
 	require.Contains(t, text, `countersign_due_items_total{kind="cards",outcome="done"} 3`)
+	require.Contains(t, text, `countersign_runs_working{agent="ops"} 2`)
+	require.Contains(t, text, `countersign_runs_put_off_total{agent="ops"} 5`)
 	require.Equal(t, 1, reads)
 	now, err = now.Add(time.Second), errors.New("away")
 	text = scrape(t, m)
