@@ -64,11 +64,15 @@ var mutants = []mutant{
 	},
 	{
 		"versions are compared", "state/commit.lua",
-		"if tostring(words(last - 1) or '') ~= ARGV[last] then return {0, n} end", "words(last - 1)", "state", "TestOnMiniredis/races",
+		"if (is[1] or '') ~= ARGV[3] then return unless_applied({0, 1}) end", "", "state", "TestOnMiniredis/memos",
+	},
+	{
+		"conditions are checked", "state/commit.lua",
+		"if tostring(words(last - 1) or '') ~= ARGV[last] then return unless_applied({0, first + n}) end", "words(last - 1)", "state", "TestOnMiniredis/races",
 	},
 	{
 		"a request is applied once", "state/commit.lua",
-		"local applied = not last8 and redis.call('GET', KEYS[1])", "local applied = false", "state", "TestOnMiniredis/lost_replies",
+		"local applied = not last8 and keep ~= '' and redis.call('GET', KEYS[1])", "local applied = false", "state", "TestOnMiniredis/lost_replies",
 	},
 	{
 		"a commit that must be the first is told that it is not", "state/commit.go",

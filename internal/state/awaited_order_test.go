@@ -62,16 +62,22 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 // A wake-up of a version that does not know of entries, or of one that says more about
 // them, has its partition looked at.
 func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {
-	w := wake{"cards", []entry{{7, "batch_7_a", 1234567}}}
-	for message, want := range map[string]entry{
-		w.message(true): w.entries[0], w.message(false): {partition: 7}, "7": {partition: 7}, "7 soon": {partition: 7}, "7 x y": {partition: 7},
+	card, run, other := entry{7, "batch_7_a", 1234567}, entry{7, "run_7_a", 7654321}, entry{7, "run_7_b", 1}
+	wakes := []wake{{Cards, []entry{card}}, {Runs, []entry{run}}, {Replies, []entry{run, other}}}
+	looked := entry{partition: 7}
+	for message, want := range map[string]map[Kind]entry{
+		wakeMessage(7, wakes, true):  {Cards: card, Runs: run, Replies: looked},
+		wakeMessage(7, wakes, false): {Cards: looked, Runs: looked, Replies: looked},
+		"7\ncards":                   {Cards: looked},
+		"7\ncards soon\nnews x y":    {Cards: looked, "news": looked},
 	} {
-		e, ok := parseWake(message)
+		n, entries, ok := parseWakes(message)
 		require.True(t, ok, message)
-		require.Equal(t, want, e, message)
+		require.Equal(t, 7, n)
+		require.Equal(t, want, entries, message)
 	}
-	for _, message := range []string{"", "x", "64", "-1 1 a"} {
-		_, ok := parseWake(message)
+	for _, message := range []string{"", "x", "64", "-1\ncards 1 a"} {
+		_, _, ok := parseWakes(message)
 		require.False(t, ok, message)
 	}
 }

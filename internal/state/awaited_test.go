@@ -51,7 +51,7 @@ func changes(t *testing.T, s *state.Store, id approvals.BatchID) {
 func subscribed(t *testing.T, s *state.Store, n int64) {
 	t.Helper()
 	c := s.Client()
-	channel := s.WakeChannel(state.Cards)
+	channel := s.WakeChannel()
 	statetest.Await(t, "the subscription", func() bool {
 		return c.PubSubNumSub(t.Context(), channel).Val()[channel] == n
 	})

@@ -30,17 +30,18 @@ const chunk = 100
 // roll back.
 type change struct {
 	partition int
-	request   requestKey
-	attempt   string        // eight letters that name this change among all with its request
-	first     bool          // a request that was applied before is no answer to this change
-	keep      time.Duration // of the request; 0 if the document remembers the attempt instead
+	attempt   string // eight letters that name this change among all with its request
+	first     bool   // a request that was applied before is no answer to this change
+	memory    string // what remembers that it was applied, see commit.lua
+	document  []any  // if that is a document: the version that it has, and what is stored there
 	keys      []string
 	index     map[string]int
 	seen      map[string]bool // documents
 	checks    []any
-	count     int
+	count     int // of the checks, with that of document
 	writes    []any
 	wakes     []wake
+	channel   string // of the wakes
 	moves     []move
 }
 
@@ -48,19 +49,31 @@ func newChange(p partition, r requestKey, keep time.Duration) *change {
 	if keep <= 0 {
 		keep = remembered
 	}
-	c := &change{partition: p.n, request: r, attempt: rand.Text()[:8], keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
+	c := newRepeatable(p)
+	c.memory = strconv.FormatInt(keep.Milliseconds(), 10)
 	c.key(string(r))
 	return c
 }
 
 // newChangeOf is for a change of one document that its caller does not repeat. The
-// document remembers the last eight, so no key has to: a client that had no answer
-// sends it again within a second or so, and learns that it was applied.
+// document, which must be put, remembers the last eight, so no key has to: a client
+// that had no answer sends it again within a second or so, and learns that it was
+// applied.
 func newChangeOf(p partition, k hashKey) *change {
-	c := newChange(p, requestKey(k), 0)
-	c.keep = 0
+	c := newRepeatable(p)
+	c.memory, c.count = inDocument, 1
+	c.key(string(k))
 	return c
 }
+
+// newRepeatable is for a change that nothing has to remember: once it is applied its
+// checks fail and its caller does not mind, or its writes change nothing.
+func newRepeatable(p partition) *change {
+	return &change{partition: p.n, attempt: rand.Text()[:8], index: make(map[string]int), seen: make(map[string]bool)}
+}
+
+// inDocument is the memory of a change of one document.
+const inDocument = "q"
 
 func (c *change) key(k string) int {
 	i, ok := c.index[k]
@@ -112,7 +125,7 @@ func (c *change) wantNoMember(k zsetKey, member string) { c.check("", "ZSCORE", 
 
 // words is how many keys and arguments the script is given.
 func (c *change) words() int {
-	return len(c.keys) + 3 + len(c.checks) + len(c.writes) + len(c.wakes)*publishWords
+	return len(c.keys) + 4 + len(c.document) + len(c.checks) + len(c.writes) + publishWords
 }
 
 func (c *change) zadd(k zsetKey, member string, s score) {
@@ -127,6 +140,21 @@ func (c *change) rpush(k listKey, values []any) {
 	}
 }
 
+// ifAny makes the writes that f adds only if one of the keys is there. Mostly none is,
+// and that is one command.
+func (c *change) ifAny(f func(), keys ...hashKey) {
+	all := c.writes
+	c.writes = nil
+	f()
+	of := make([]any, len(keys))
+	for i, k := range keys {
+		of[i] = c.key(string(k))
+	}
+	all = append(all, len(of)+3, "EXISTS", 0, len(c.writes))
+	all = append(all, of...)
+	c.writes = append(all, c.writes...)
+}
+
 // once reports whether this is the first request for this document.
 func (c *change) once(doc string) bool {
 	first := !c.seen[doc]
@@ -134,18 +162,25 @@ func (c *change) once(doc string) bool {
 	return first
 }
 
-// publishWords is how many words a wake-up has. It has no key: a channel is in no slot.
+// publishWords is how many words the wake-ups have. They have no key: a channel is in no slot.
 const publishWords = 5
 
 // args are the words of the change for the script. The wake-ups come last, so that a
-// loop that receives one finds the work.
+// loop that receives them finds the work.
 func (c *change) args(ctx context.Context) []any {
 	args := make([]any, 0, c.words()-len(c.keys))
-	args = append(args, c.attempt, c.keep.Milliseconds(), c.count)
+	args = append(args, c.attempt, c.memory)
+	listed := c.count
+	if c.memory == inDocument {
+		args = append(args, c.document[0], len(c.document)-1)
+		args = append(args, c.document[1:]...)
+		listed--
+	}
+	args = append(args, listed)
 	args = append(args, c.checks...)
 	args = append(args, c.writes...)
-	for _, w := range c.wakes {
-		args = append(args, publishWords-1, "PUBLISH", 0, w.channel, w.message(Awaited(ctx)))
+	if len(c.wakes) > 0 {
+		args = append(args, publishWords-1, "PUBLISH", 0, c.channel, wakeMessage(c.partition, c.wakes, Awaited(ctx)))
 	}
 	return args
 }

@@ -6,7 +6,7 @@
 // no rule of the domain. A change is applied wholly or not at all, and once:
 // each carries a request that the script remembers, in a key or in the document, so
 // that a change whose reply was lost can be sent again, and the client does so on its
-// own.
+// own. What may be applied twice is not remembered.
 //
 // Work is derived from the documents, in the same step that stores them: a run
 // that is queued is due in [Runs], a batch that changed in [Cards], a batch
@@ -23,10 +23,10 @@
 // has one type for ever, which keys.go holds by the type of the key in Go.
 //
 //	key                      type    content                                  written by
-//	thread:<id>              hash    v version, d document, r:<run> for each  Commit
-//	                                 of its runs
+//	thread:<id>              hash    v version, d document, q the last        Commit
+//	                                 changes, r:<run> for each of its runs
 //	messages:<thread>        list    messages in PydanticAI's form            Commit, append only
-//	run:<id>                 hash    v, d, o owner's fence                    Commit
+//	run:<id>                 hash    v, d, q, o owner's fence                 Commit
 //	journal:<run>            hash    v:<call>, d:<call> for each entry        Commit
 //	batch:<id>               hash    v, d                                     Commit, CommitBatch
 //	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
@@ -36,16 +36,16 @@
 //	list:<list>              zset    <opened, µs>|<batch>, for each list that Commit, CommitBatch
 //	                                 a batch is on, see approvals.ListKey
 //	decided:<user>           zset    batches with a decision of theirs, by    Commit, CommitBatch
-//	                                 when; the last 50 of the partition
+//	                                 when; the last 50 or so of the partition
 //	sheet:<id>               hash    v, d, s seal of its lines                CommitSheet; kept a day if nobody
 //	                                                                          submits it, and 30 days once it is
 //	                                                                          finished
-//	ledger:<user>            hash    v, d calls that went ahead for them      Enter, Leave; kept two days after
+//	ledger:<user>            hash    v, d calls that went ahead for them, q   Enter, Leave; kept two days after
 //	                                                                          the last
 //	facts                    stream  e event, or an array of those of a       Commit, CommitBatch, append only
 //	                                 change
 //	memo:<surface>:<id>      hash    v, d what a surface keeps, p:<name> for  CommitMemo, ChangeMemo,
-//	                                 each of its parts, q the last requests   CommitTimed, Commit
+//	                                 each of its parts, q                     CommitTimed, Commit
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
@@ -55,8 +55,8 @@
 // Requests, sheets, ledgers and the memos that stay of removed runs are the only keys
 // with a TTL. What belongs to a thread is removed with it, by [Retention].
 //
-// The channels <prefix>:wake:<kind> carry the partition in which there is work;
-// that of [Cards] wakes those who follow a batch, too.
+// The channel <prefix>:wakes carries the partition in which there is work, and its
+// kinds; [Cards] wakes those who follow a batch, too.
 //
 // Documents are JSON with a schema of their own, see codec.go. Documents of
 // every schema that was ever written decode for ever; testdata keeps them.

@@ -64,14 +64,19 @@ func (w *dueChanges) done(k Kind, id string) {
 // finish adds the writes that are made once for the whole change. The wake-ups
 // come last, so that a loop that receives one finds the work.
 func (w *dueChanges) finish() {
-	for fields := range slices.Chunk(w.parked, chunk) {
-		w.ch.hdel(w.p.parked(), fields...)
+	if len(w.parked) > 0 {
+		w.ch.ifAny(func() {
+			for fields := range slices.Chunk(w.parked, chunk) {
+				w.ch.hdel(w.p.parked(), fields...)
+			}
+			for fields := range slices.Chunk(w.attempts, chunk) {
+				w.ch.hdel(w.p.attempts(), fields...)
+			}
+		}, w.p.parked(), w.p.attempts())
 	}
-	for fields := range slices.Chunk(w.attempts, chunk) {
-		w.ch.hdel(w.p.attempts(), fields...)
-	}
+	w.ch.channel = w.s.wakes()
 	for _, k := range slices.Sorted(maps.Keys(w.soon)) {
-		w.ch.wakes = append(w.ch.wakes, wake{w.s.wake(k), w.soon[k]})
+		w.ch.wakes = append(w.ch.wakes, wake{k, w.soon[k]})
 	}
 }
 

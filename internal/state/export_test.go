@@ -18,7 +18,7 @@ func (s *conn) ForgetRequests() {
 // RepeatInSilence makes the answer "applied before" write nothing: the
 // mutation with which a repeated commit asks a barrier about nothing.
 func (s *conn) RepeatInSilence() {
-	s.mutate("  redis.call('PEXPIRE', KEYS[1], ARGV[2])\n", "")
+	s.mutate("  redis.call('PEXPIRE', KEYS[1], keep)\n", "")
 }
 
 func (s *conn) mutate(from, to string) {
@@ -58,5 +58,5 @@ func (s *Store) SharePipe(ctx context.Context, handlers int) (_ context.Context,
 // Client is that of the store.
 func (s *Store) Client() redis.UniversalClient { return s.client }
 
-// WakeChannel is where the wake-ups of a kind are published.
-func (s *Store) WakeChannel(k Kind) string { return s.wake(k) }
+// WakeChannel is where wake-ups are published.
+func (s *Store) WakeChannel() string { return s.wakes() }

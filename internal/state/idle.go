@@ -81,7 +81,7 @@ func (s *Store) firstIdle(ctx context.Context, p partition) (time.Time, error) {
 // zero. It does nothing if the thread has become idle again meanwhile.
 func (s *Store) moveIdle(ctx context.Context, e entry, since time.Time) error {
 	p := s.partition(e.partition)
-	ch := newChange(p, p.request("idle", newRequest("")), time.Minute)
+	ch := newRepeatable(p)
 	ch.wantScore(p.idle(), e.id, e.at)
 	if since.IsZero() {
 		ch.zrem(p.idle(), e.id)

@@ -15,9 +15,12 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// decidedKept is how many batches each partition keeps of those in which a
-// person decided.
-const decidedKept = 50
+// decidedKept is how many batches each partition keeps at least of those in which a
+// person decided. One in trimmed batches, as its id has it, removes what is older.
+const (
+	decidedKept = 50
+	trimmed     = 8
+)
 
 // putInbox writes what a new state of a batch means for the lists, no more than
 // what has changed: the batch is on exactly the lists of [approvals.Batch.Concerns].
@@ -44,7 +47,9 @@ func putInbox(ch *change, p partition, before, b approvals.Batch) {
 			continue
 		}
 		ch.zadd(p.decided(u), string(b.ID), scoreOf(has[u]))
-		ch.ztrim(p.decided(u), decidedKept)
+		if b.ID[len(b.ID)-1]%trimmed == 0 {
+			ch.ztrim(p.decided(u), decidedKept)
+		}
 	}
 }
 
@@ -178,7 +183,7 @@ func (s *Store) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, e
 }
 
 // Decided returns at most limit batches in which the person has a decision,
-// where they decided last first. What is older than the last 50 of a partition
+// where they decided last first. What is older than the last 50 or so of a partition
 // is forgotten.
 func (s *Store) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
 	if limit <= 0 {

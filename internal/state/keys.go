@@ -29,7 +29,7 @@ const (
 	fieldEvent   = "e" // of a fact
 	fieldRun     = "r" // of a thread, with the run after it
 	fieldPart    = "p" // of a memo, with the name of the part after it
-	// q has the last requests of a memo: commit.lua writes it.
+	// q has the last changes of a document: commit.lua writes it, and reads v.
 )
 
 // A partition makes the keys of one partition; all of them are in one slot.
@@ -101,9 +101,9 @@ func (p partition) request(scope string, r approvals.RequestID) requestKey {
 	return requestKey(p.base + "request:" + scope + ":" + string(r))
 }
 
-// wake is the channel on which commits say that there is work of this kind;
-// the message is the partition. It is no key.
-func (s *conn) wake(k Kind) string { return s.prefix + ":wake:" + string(k) }
+// wakes is the channel on which commits say that there is work, see [wakeMessage]. It
+// is no key.
+func (s *conn) wakes() string { return s.prefix + ":wakes" }
 
 // item is the field of a due entry in attempts and parked.
 func item(k Kind, id string) string { return string(k) + "|" + id }

@@ -92,7 +92,7 @@ func (l Ledger) change(
 		if !changed { // perhaps by an attempt that is stored and not yet durable
 			return l.c.confirm(ctx, p.n, l.c.barrier)
 		}
-		ch := newChange(p, p.request("ledger", newRequest("")), 0)
+		ch := newChangeOf(p, k)
 		doc, err := encodeLedger(next)
 		if err == nil {
 			err = ch.put(k, version, version+1, doc)

@@ -54,7 +54,7 @@ func limits(t *testing.T, c redis.UniversalClient) {
 		require.Equal(t, state.Counts{Failed: 1}, d.Counts()[state.Cards])
 		k.Advance(time.Minute + time.Second)                      // it is stored to the microsecond
 		statetest.Await(t, "the end of the second", func() bool { // a wake-up may be lost
-			require.NoError(t, c.Publish(t.Context(), s.Prefix()+":wake:cards", "1").Err())
+			require.NoError(t, c.Publish(t.Context(), s.WakeChannel(), "1\ncards").Err())
 			select {
 			case err := <-ended:
 				return errors.Is(err, context.DeadlineExceeded)

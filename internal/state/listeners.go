@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -53,11 +54,7 @@ func (l *listeners) begin(c *conn) {
 	}
 	go func() {
 		defer close(done)
-		channels := make([]string, len(l.kinds))
-		for i, k := range l.kinds {
-			channels[i] = c.wake(k)
-		}
-		sub := c.client.Subscribe(ctx, channels...)
+		sub := c.client.Subscribe(ctx, c.wakes())
 		defer sub.Close() //nolint:errcheck // nothing is written on it
 		messages := sub.ChannelWithSubscriptions()
 		for {
@@ -80,11 +77,11 @@ func (l *listeners) wake(m any) {
 	partition := -1
 	switch m := m.(type) {
 	case *redis.Message:
-		e, ok := parseWake(m.Payload)
-		if !ok {
+		n, entries, ok := parseWakes(m.Payload)
+		if !ok || !slices.ContainsFunc(l.kinds, func(k Kind) bool { _, is := entries[k]; return is }) {
 			return
 		}
-		partition = e.partition
+		partition = n
 	case *redis.Subscription:
 	default:
 		return

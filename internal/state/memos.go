@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -52,8 +51,8 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 			return err
 		}
 		done, none := newChangeOf(p, k), version == 0 && data == nil
-		if none { // there is no document to remember it, and it may be applied twice
-			done = newChange(p, p.request("memo", newRequest("")), 2*time.Second)
+		if none { // there is no document to remember it
+			done = newRepeatable(p)
 		}
 		done.wantVersion(doc, fieldVersion, drawn)
 		if none {

@@ -90,7 +90,12 @@ func (c *change) putFields(k hashKey, v, d string, from, to int64, doc []byte, m
 	if at := string(k) + " " + v; !c.once(at) {
 		return fmt.Errorf("%w: a document twice in one commit", approvals.ErrInvalid)
 	}
+	fields := append([]any{v, to, d, doc}, more...)
+	if c.memory == inDocument && c.keys[0] == string(k) {
+		c.document = append([]any{formatVersion(from)}, fields...)
+		return nil
+	}
 	c.wantVersion(k, v, from)
-	c.hset(k, append([]any{v, to, d, doc}, more...)...)
+	c.hset(k, fields...)
 	return nil
 }

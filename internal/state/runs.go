@@ -143,12 +143,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	if err != nil {
 		return err
 	}
-	var ch *change
-	if len(c.Memos) > 0 && c.Request == "" {
-		ch = newChangeOf(p, p.memo(c.Memos[0].Surface, c.Memos[0].ID))
-	} else {
-		ch = newChange(p, p.request("", newRequest(c.Request)), c.Keep)
-	}
+	ch := changeFor(p, c)
 	w := newDueChanges(s, p, ch)
 	if err := putCommit(ch, p, w, c); err != nil {
 		return err
@@ -169,6 +164,21 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 		return fmt.Errorf("commit in partition %d: %w", p.n, err)
 	}
 	return nil
+}
+
+// changeFor returns the change for a commit. One that its caller does not repeat is
+// remembered by a document that it stores, if it stores one that may.
+func changeFor(p partition, c agentrun.Commit) *change {
+	switch {
+	case c.Request != "":
+	case len(c.Memos) > 0:
+		return newChangeOf(p, p.memo(c.Memos[0].Surface, c.Memos[0].ID))
+	case len(c.Runs) > 0:
+		return newChangeOf(p, p.run(string(c.Runs[0].ID)))
+	case c.Thread != nil:
+		return newChangeOf(p, p.thread(string(c.Thread.ID)))
+	}
+	return newChange(p, p.request("", newRequest(c.Request)), c.Keep)
 }
 
 // putCommit adds the conditions and the writes of a commit, without those of its With.

@@ -114,7 +114,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	ch := d.change(p)
+	ch := newRepeatable(p)
 	ch.wantScore(p.due(k), e.id, e.at)
 	ch.wantVersion(doc, fieldVersion, version)
 	w := newDueChanges(d.store, p, ch)
@@ -161,7 +161,7 @@ func (d *Due) derive(ctx context.Context, k Kind, id string) (at time.Time, vers
 // move makes the item due at t, if it has not been moved since it was seen.
 func (d *Due) move(ctx context.Context, k Kind, e entry, t time.Time) error {
 	p := d.store.partition(e.partition)
-	ch := d.change(p)
+	ch := newRepeatable(p)
 	ch.wantScore(p.due(k), e.id, e.at)
 	ch.zadd(p.due(k), e.id, scoreOf(t))
 	return d.store.apply(ctx, ch)

@@ -45,12 +45,7 @@ func (s *sweeper) run(ctx context.Context) {
 // listen passes the wake-ups on. A subscription that is new may have missed
 // earlier ones, so everything is swept after it.
 func (s *sweeper) listen(ctx context.Context) {
-	channels, told := make([]string, len(s.loops)), make(map[string]*hints)
-	for i, l := range s.loops {
-		channels[i] = s.d.store.wake(l.task.Kind)
-		told[channels[i]] = l.hints
-	}
-	sub := s.d.store.client.Subscribe(ctx, channels...)
+	sub := s.d.store.client.Subscribe(ctx, s.d.store.wakes())
 	defer sub.Close() //nolint:errcheck // nothing is written on it
 	messages := sub.ChannelWithSubscriptions()
 	for {
@@ -63,9 +58,10 @@ func (s *sweeper) listen(ctx context.Context) {
 			}
 			switch m := m.(type) {
 			case *redis.Message:
-				if h := told[m.Channel]; h != nil {
-					if e, ok := parseWake(m.Payload); ok {
-						h.committed(e)
+				_, entries, _ := parseWakes(m.Payload)
+				for _, l := range s.loops {
+					if e, ok := entries[l.task.Kind]; ok {
+						l.hints.committed(e)
 					}
 				}
 			case *redis.Subscription:
@@ -91,7 +87,7 @@ func (s *sweeper) sweepOn(ctx context.Context) {
 			return
 		case <-s.subscribed:
 			every = s.d.o.Sweep
-			timer.Reset(time.Millisecond) // each kind has a confirmation of its own, and they come together
+			timer.Reset(0)
 			continue
 		case <-timer.C:
 		}
