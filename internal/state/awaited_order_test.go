@@ -59,6 +59,28 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	require.False(t, l.finds(t.Context()))
 }
 
+// A card that is put off for an hour, because Slack is away, is drawn at once when a
+// deadline changes its request, although its entry was awaited.
+func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
+	now := time.Now()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
+	l.became(result{entry: entry{0, "card", at}, awaited: true, verdict: verdict{kept: true, later: scoreOf(now.Add(time.Hour))}})
+	require.False(t, l.finds(t.Context()))
+	require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: "card", Score: float64(at)}).Err())
+	var committed places
+	committed[0] = true
+	l.heed(told{committed: committed})
+	require.True(t, l.finds(t.Context()))
+	r, ok := l.next()
+	require.True(t, ok)
+	require.Equal(t, entry{0, "card", at}, r.entry)
+}
+
 // A wake-up of a version that does not know of entries, or of one that says more about
 // them, has its partition looked at.
 func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {

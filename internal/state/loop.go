@@ -256,7 +256,10 @@ func (l *loop) look(ctx context.Context) bool {
 			switch begun, is := l.inflight[id]; {
 			case is && begun != at:
 				l.inflight[id] = moved
-			case !is && !l.awaited.ids[id]:
+			case is:
+			case l.awaited.ids[id]: // it may have been moved by work that is not awaited
+				l.awaited.put(seen{entry{n, id, at}, now})
+			default:
 				l.queue = append(l.queue, entry{n, id, at})
 			}
 		}
