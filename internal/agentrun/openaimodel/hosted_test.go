@@ -306,9 +306,10 @@ func TestACallOfTheProviderIsUnsureUnlessItCertainlyEnded(t *testing.T) {
 	for how, want := range map[string][2]bool{ // failed, unsure
 		`"status":"completed","output":"ok"`:                                 {false, false},
 		`"status":"failed","output":"no"`:                                    {true, false},
+		`"status":"failed"`:                                                  {true, true},
 		`"status":"calling"`:                                                 {true, true},
 		`"status":"incomplete"`:                                              {true, true},
-		`"error":"no"`:                                                       {true, false},
+		`"error":"the tool took too long"`:                                   {true, true},
 		`"error":{"type":"mcp_tool_execution_error","content":[]}`:           {true, false},
 		`"error":{"type":"http_error","code":403,"message":"no"}`:            {true, false},
 		`"error":{"type":"http_error","code":504,"message":"no"}`:            {true, true},

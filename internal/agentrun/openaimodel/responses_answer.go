@@ -275,14 +275,15 @@ func (e callError) ended() bool {
 	return e.Type == "mcp_tool_execution_error" || e.Type == "http_error" && e.Code >= 400 && e.Code < 500
 }
 
-// outcome is what a call of the provider gave. An unsure one may have taken effect.
+// outcome is what a call of the provider gave. An unsure one may have taken effect: an
+// error that is a text says nothing about that, and neither does a failure without one.
 func (i item) outcome() (text string, failed, unsure bool) {
 	var said string
 	var e callError
 	switch {
 	case len(i.Error) == 0 || string(i.Error) == "null":
 	case json.Unmarshal(i.Error, &said) == nil:
-		return said, true, false
+		return said, true, true
 	default:
 		err := json.Unmarshal(i.Error, &e)
 		return string(i.Error), true, err != nil || !e.ended()
@@ -294,7 +295,7 @@ func (i item) outcome() (text string, failed, unsure bool) {
 	case "", "completed":
 		return text, false, false
 	case "failed":
-		return text, true, false
+		return text, true, i.Output == nil
 	}
 	return text, true, true
 }
