@@ -177,14 +177,3 @@ func (c *claim) fresh(ctx context.Context) error {
 	}
 	return c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
 }
-
-// release gives the run back, for any worker to take from then on; the zero
-// time means at once.
-func (c *claim) release(ctx context.Context, from time.Time, as Status) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.lease)
-	defer cancel()
-	return c.commit(ctx, func(r *Run, _ *Thread, _ *Commit) error {
-		r.Status, r.Owner, r.LeaseEnds, r.Activity = as, "", from, nil
-		return nil
-	})
-}

@@ -114,3 +114,30 @@ func TestARunWhoseCallDidNotBeginIsReleased(t *testing.T) {
 	require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
 	require.Equal(t, []string{"other:1"}, w.executed())
 }
+
+// A worker that cannot go on leaves the result of such a call to the next one, and to
+// the people who look at the run.
+func TestARunThatIsReleasedKeepsTheResultOfACallThatChangesNothing(t *testing.T) {
+	w, _ := reading(t)
+	other := w.does("alone", agentrun.KindFunction)
+	other.spec.Sequential = true // it begins when the other one has ended
+	w.agent.Tools = append(w.agent.Tools, other)
+	down := errors.New("down")
+	w.store.before = func(_ int, c agentrun.Commit) error {
+		if len(c.Entries) > 0 && c.Entries[0].State == agentrun.EntryStarted {
+			return down
+		}
+		return nil
+	}
+	w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`}, [3]string{"b", "alone", `{"x":2}`})}
+	id := w.mention("go").ID
+	require.ErrorIs(t, w.runner().Work(t.Context(), id), down)
+	require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+	entries, err := w.store.Journal(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	require.Equal(t, agentrun.EntryFinished, entries[0].State)
+	w.store.before = nil
+	require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+	require.Equal(t, []string{"plain:1", "alone:2"}, w.executed())
+}

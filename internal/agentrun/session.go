@@ -155,6 +155,18 @@ func (s *session) commit(ctx context.Context, messages []Message, change func(*R
 	return err
 }
 
+// release gives the run back, for any worker to take from then on; the zero time means
+// at once. What is to be in the journal is stored with it: the next worker need not make
+// those calls again, and people can read that they ran.
+func (s *session) release(ctx context.Context, from time.Time, as Status) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.claim.lease)
+	defer cancel()
+	return s.commit(ctx, nil, func(r *Run, _ *Thread, _ *Commit) error {
+		r.Status, r.Owner, r.LeaseEnds, r.Activity = as, "", from, nil
+		return nil
+	})
+}
+
 // journalLater has the entry stored with the next commit of the step.
 func (s *session) journalLater(e Entry) {
 	s.later.mu.Lock()

@@ -135,7 +135,7 @@ func (r *Runner) continueRun(ctx context.Context, c *claim, waited bool) error {
 	if c.run.CallsOnly && (waited || errors.Is(err, errNobodyWaits)) && !w.session.journal.anyBegun() {
 		as = RunWaiting // for the next caller
 	}
-	if rel := c.release(ctx, from, as); rel != nil && !errors.Is(rel, errClaimLost) {
+	if rel := w.session.release(ctx, from, as); rel != nil && !errors.Is(rel, errClaimLost) {
 		err = errors.Join(err, rel)
 	}
 	if errors.Is(err, errDraining) || errors.Is(err, errNobodyWaits) {
