@@ -178,6 +178,13 @@ func TestCheckLooksAtTheFolder(t *testing.T) {
 	require.Contains(t, found, "nobody works on "+dir+", and a bot can")
 	require.NoDirExists(t, dir, "a check writes nothing")
 
+	require.NoError(t, os.Symlink(dir+"-gone", dir))
+	const want = "-gone, which is not there; make that folder, or name another"
+	require.Contains(t, i.check(), want)
+	_, err := openData(t.Context(), dir, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, want)
+	require.NoError(t, os.Remove(dir))
+
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.Chmod(dir, 0o755)) // whatever the umask is
 	require.Contains(t, i.check(), "run chmod 700 on it")

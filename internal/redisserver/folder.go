@@ -98,7 +98,7 @@ func Check(dir string) (open bool, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return false, err
 	}
-	info, err := os.Stat(dir)
+	info, err := look(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, checkSocket(dir)
 	}
@@ -127,11 +127,24 @@ func prepare(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	info, err := os.Stat(dir)
+	info, err := look(dir)
 	if err != nil {
 		return err
 	}
 	return judge(dir, info)
+}
+
+// look returns what the folder is, or [fs.ErrNotExist] if there is nothing. A link that
+// leads nowhere is something: no folder can be made in its place.
+func look(dir string) (fs.FileInfo, error) {
+	info, err := os.Stat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return info, err
+	}
+	if to, is := os.Readlink(dir); is == nil {
+		return nil, fmt.Errorf("%s is a link to %s, which is not there; make that folder, or name another", dir, to)
+	}
+	return nil, err
 }
 
 // judge returns an error if data must not be kept in the folder.
