@@ -173,7 +173,8 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 }
 
 // perform executes a call that changes nothing and was claimed with the question. A
-// caller that gets no result makes the call again.
+// caller that is gone makes the call again. A call that takes longer than its caller is
+// held goes the long way, on which the same call finds the result.
 func (s *Server) perform(ctx, held context.Context, c *calling, q intake.Request) (*mcp.CallToolResult, bool) {
 	c.say("running, request " + string(q.ID))
 	e, err := s.c.Runner.Perform(held, q.Run)
@@ -182,12 +183,13 @@ func (s *Server) perform(ctx, held context.Context, c *calling, q intake.Request
 		return s.result(c.tool, e), true
 	case ctx.Err() != nil:
 		return failed(goneWords), true
-	case errors.Is(err, agentrun.ErrNowAsks):
+	case s.door.Draining():
+		return failed(unfinishedWords(q.ID)), true
+	case errors.Is(err, agentrun.ErrNowAsks), held.Err() != nil:
 		c.ask.Claim = false
 		return s.decide(ctx, held, c)
-	case held.Err() == nil:
-		s.c.Log.ErrorContext(ctx, "cannot perform a call", slog.String("request", string(q.ID)), slog.Any("err", err))
 	}
+	s.c.Log.ErrorContext(ctx, "cannot perform a call", slog.String("request", string(q.ID)), slog.Any("err", err))
 	return failed(unfinishedWords(q.ID)), true
 }
 

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -142,22 +143,36 @@ func (r *changing) Perform(ctx context.Context, of agentrun.RemoteRun) (agentrun
 	return r.Runner.Perform(ctx, of)
 }
 
-func TestACallThatChangesNothingAndHasNoResultIsMadeAgain(t *testing.T) {
+// A call that takes longer than its caller can wait gets its result in the end: cut off
+// each time, it never would.
+func TestACallThatChangesNothingAndOutlastsItsCallerIsFoundAgain(t *testing.T) {
 	w, free := pure(t)
+	end := make(chan struct{})
 	free.execute = func(ctx context.Context, _ agentrun.Call) (agentrun.Result, error) {
-		<-ctx.Done()
-		return agentrun.Result{}, ctx.Err()
+		select {
+		case <-end:
+			return agentrun.Result{Value: json.RawMessage(`"done"`)}, nil
+		case <-ctx.Done():
+			return agentrun.Result{}, ctx.Err()
+		}
 	}
-	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })
-	c := p.client(token)
-	for range 2 {
-		require.Contains(t, c.now("srv_free", `{"n":1}`).text(), "It changes nothing, so make it again.")
+	c := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond }).client(token)
+	for range 3 {
+		require.Contains(t, c.now("srv_free", `{"n":1}`).text(), "Call again with exactly the same arguments to get its result")
 	}
-	require.Len(t, free.executions(), 2)
+	elsewhere := w.start().client(token).call(t.Context(), "srv_free", `{"n":1}`, true)
+	close(end)
+	require.Equal(t, "done\n", (<-elsewhere).text(), "on another replica too")
+	require.LessOrEqual(t, len(free.executions()), 2, "the one that was cut off, and the one that was found")
+}
+
+func TestACallThatChangesNothingAndFailsIsNotInDoubt(t *testing.T) {
+	w, free := pure(t)
+	c := w.start().client(token)
 	free.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
 		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended."}
 	}
-	require.Equal(t, "The connection ended.\n", c.now("srv_free", `{"n":1}`).text(), "nothing is in doubt")
+	require.Equal(t, "The connection ended.\n", c.now("srv_free", `{"n":1}`).text())
 	free.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) { panic("no") }
 	require.True(t, c.now("srv_free", `{"n":1}`).IsError)
 	free.execute = nil
