@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -30,6 +31,21 @@ var kept = map[string]string{
 	"layout":     "the number of partitions, for ever",
 	"parkedruns": "runs that wait for an operator",
 	"request":    "changes that were made, so that a repetition counts once: mostly ten minutes",
+
+	"memo:budget":       "how many messages channels and people got in the last minute: one for each of them",
+	"memo:digest":       "messages that list many requests, 90 days after they changed last",
+	"memo:digests":      "which of these messages takes requests now: one for each channel",
+	"memo:group":        "members of user groups, as Slack said last: one for each group",
+	"memo:intake-agent": "how many requests a remote agent made in the last minute, and its newest ones: one for each agent",
+	"memo:removals":     "the search for conversations of versions that removed nothing",
+	"memo:user":         "accounts, as Slack said last: one for each person",
+	"memo:webhooks":     "messages for webhooks, as long as their runs, and the state of each webhook",
+}
+
+// whyKept returns what the keys of a kind hold and how long that is kept.
+func whyKept(kind string) string {
+	group, _, _ := strings.Cut(kind, ":")
+	return cmp.Or(kept[kind], kept[group])
 }
 
 func adminSize(ctx context.Context, in *call) error {
@@ -61,10 +77,9 @@ func (a admin) size(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	for i, s := range sizes {
-		kind, _, _ := strings.Cut(s.Kind, ":")
-		rows[i] = sizeRow{Size: s, Why: kept[kind]}
+		rows[i] = sizeRow{Size: s, Why: whyKept(s.Kind)}
 		keys, bytes = keys+s.Keys, bytes+s.Bytes
-		if kind == "idle" && idle > 0 {
+		if s.Kind == "idle" && idle > 0 {
 			rows[i].Oldest = &first
 			if removed := first.Add(a.threads); a.threads > 0 {
 				rows[i].RemovedAt = &removed

@@ -82,8 +82,9 @@ func TestAnOperatorReadsWhatIsInRedisAndWhy(t *testing.T) {
 	requireNothingForeign(t, sizes)
 	require.Regexp(t, `\n\d+ keys, \d+\.\d kB under ours\n$`, sizes)
 	rows := adminJSON[sizeRow](f, "size")
-	keys := map[string]int{}
+	keys, why := map[string]int{}, map[string]string{}
 	for _, r := range rows {
+		why[r.Kind] = r.Why
 		keys[r.Kind] = r.Keys
 		require.NotEmpty(t, r.Why, r.Kind)
 		require.False(t, r.Estimated)
@@ -92,4 +93,6 @@ func TestAnOperatorReadsWhatIsInRedisAndWhy(t *testing.T) {
 		require.Positive(t, keys[kind], kind)
 	}
 	require.Equal(t, 1, keys["batch"])
+	require.Contains(t, why["memo:cards"], "as long as the request or run")
+	require.Contains(t, why["memo:user"], "accounts", "it belongs to no request")
 }

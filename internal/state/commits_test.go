@@ -155,6 +155,15 @@ func memos(t *testing.T, c redis.UniversalClient) {
 		require.NotContains(t, key, ":request:people:", "a memo remembers its own last change")
 	}
 
+	// What belongs to no run is not kept for ever.
+	list := approvals.NewID("digest", 30, "C1-1")
+	for version := range 2 {
+		require.NoError(t, s.CommitMemo(ctx, list, "digest", []byte("requests"), int64(version), 0))
+		kept := c.PTTL(ctx, s.Prefix()+":{p30}:memo:digest:"+list).Val()
+		require.InDelta(t, 90*24*time.Hour, kept, float64(time.Hour))
+	}
+	require.Negative(t, c.PTTL(ctx, s.Prefix()+":{p30}:memo:people:"+group).Val())
+
 	opens := openBatch(t, id.batch("b"), id.run("r"), 1, time.Time{})
 	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &opens}))
 	batch := string(opens.Batch.ID)

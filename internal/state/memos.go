@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -129,8 +130,22 @@ func putMemo(ch *change, p partition, m agentrun.MemoChange) error {
 	if m.Version > 0 && slices.Contains(namesOfRuns, m.Surface) {
 		ch.persist(k) // it may have been left to expire with another run
 	}
-	return ch.put(k, m.Version, m.Version+1, m.Data)
+	if err := ch.put(k, m.Version, m.Version+1, m.Data); err != nil {
+		return err
+	}
+	if m.Surface == digestMemo {
+		ch.expire(k, keepDigest)
+	}
+	return nil
 }
+
+// What is remembered of a message that lists requests of a channel belongs to no run
+// with which it could be removed. Requests change within their deadlines; one that
+// changes later than this is listed in a new message.
+const (
+	digestMemo = "digest"
+	keepDigest = 90 * 24 * time.Hour
+)
 
 func (s *Store) memo(id, surface string) (hashKey, partition, error) {
 	p, err := s.partitionOf(id)
