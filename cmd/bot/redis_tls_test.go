@@ -48,9 +48,30 @@ func certificate(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
+// serves starts redis-server with a configuration, and returns once it says ready.
+func serves(t *testing.T, ready, conf string, flags ...string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "redis.conf")
+	require.NoError(t, os.WriteFile(path, []byte(conf), 0o600))
+	server := exec.CommandContext(t.Context(), "redis-server", append([]string{path}, flags...)...)
+	said := newOutput()
+	server.Stdout = said
+	require.NoError(t, server.Start())
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	said.await(t, ready)
+}
+
 // The bot does all its work on a Redis that speaks only TLS with certificates, as a
-// user with the rights that the documentation names, and with a password from a file.
+// user with the rights that the documentation names, and with passwords from files:
+// on one that it is told of, and on one that a Sentinel with a password tells it of.
 func TestTheBotWorksOverTLSAsAUserWithFewRights(t *testing.T) {
+	for name, watched := range map[string]bool{"one server": false, "behind a Sentinel": true} {
+		t.Run(name, func(t *testing.T) { worksOverTLS(t, watched) })
+	}
+}
+
+func worksOverTLS(t *testing.T, watched bool) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "settings.md"))
 	require.NoError(t, err)
 	rights := regexp.MustCompile("`(~countersign:[^`]*)` is enough").FindStringSubmatch(string(page))
@@ -59,24 +80,32 @@ func TestTheBotWorksOverTLSAsAUserWithFewRights(t *testing.T) {
 	addr := statetest.FreeAddr(t)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
-	dir := t.TempDir()
-	conf := fmt.Sprintf("port 0\nbind 127.0.0.1\ntls-port %s\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients yes\ndir %s\nappendonly yes\nappendfsync always\nuser default off\nuser bot on >hunter22 %s\n",
-		port, cert, key, cert, dir, strings.ReplaceAll(rights[1], `\|`, "|"))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis.conf"), []byte(conf), 0o600))
-	server := exec.CommandContext(t.Context(), "redis-server", filepath.Join(dir, "redis.conf"))
-	said := newOutput()
-	server.Stdout = said
-	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	said.await(t, "Ready to accept connections|ready to accept connections")
-	password := filepath.Join(t.TempDir(), "password")
-	require.NoError(t, os.WriteFile(password, []byte("hunter22\n"), 0o600))
+	tls := fmt.Sprintf("bind 127.0.0.1\nport 0\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients yes\n", cert, key, cert)
+	serves(t, "(?i)ready to accept connections", tls+fmt.Sprintf("tls-port %s\ndir %s\nappendonly yes\nappendfsync always\nuser default off\n"+
+		"user sentinel on >watching allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role +publish +info +client|setname +client|kill +script|kill\nuser bot on >hunter22 %s\n",
+		port, t.TempDir(), strings.ReplaceAll(rights[1], `\|`, "|")))
+	secret := func(words string) (path string) {
+		path = filepath.Join(t.TempDir(), "password")
+		require.NoError(t, os.WriteFile(path, []byte(words+"\n"), 0o600))
+		return path
+	}
 
 	i := newInstallation(t, slacksim.Config{})
 	i.rules = oneOfSRE
+	i.env["REDIS_PASSWORD_FILE"] = secret("hunter22")
+	sentinel := ""
+	if watched {
+		redis := port
+		addr = statetest.FreeAddr(t)
+		_, port, err = net.SplitHostPort(addr)
+		require.NoError(t, err)
+		serves(t, `\+monitor master mine`, tls+fmt.Sprintf("tls-port %s\ntls-replication yes\ndir %s\nrequirepass guard\nsentinel monitor mine 127.0.0.1 %s 1\n"+
+			"sentinel auth-user mine sentinel\nsentinel auth-pass mine watching\n", port, t.TempDir(), redis), "--sentinel")
+		i.env["REDIS_SENTINEL_PASSWORD_FILE"] = secret("guard")
+		sentinel = "sentinel: {master: mine}, "
+	}
 	i.replace("redis: {durability: fsync}", fmt.Sprintf(
-		"redis: {addresses: [%q], user: bot, tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q, server_name: redis.internal}}", addr, cert, cert, key))
-	i.env["REDIS_PASSWORD_FILE"] = password
+		"redis: {addresses: [%q], %suser: bot, tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q, server_name: redis.internal}}", addr, sentinel, cert, cert, key))
 	delete(i.env, "REDIS_URL")
 	model := httptest.NewServer(openaisim.New(openaisim.Story{
 		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
