@@ -99,7 +99,7 @@ func (b *backlogCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(descWorking, float64(r.Runs), r.Agent)
 		ch <- prometheus.MustNewConstMetric(descPutOff, prometheus.CounterValue, float64(r.PutOff), r.Agent)
 	}
-	last, err := b.read(ctx)
+	last, at, err := b.read(ctx)
 	gauge(descStore, truth(err == nil))
 	if err != nil {
 		return
@@ -110,19 +110,19 @@ func (b *backlogCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(descRuns, float64(last.ParkedRuns))
 	for _, k := range b.source.Kinds {
 		gauge(descParked, float64(last.Parked[k]), k)
-		gauge(descLate, age(now, last.OldestDue[k]), k)
+		gauge(descLate, age(at, last.OldestDue[k]), k) // it may have begun since it was read
 	}
 }
 
-// read returns what was read a moment ago, or reads it.
-func (b *backlogCollector) read(ctx context.Context) (Backlog, error) {
+// read returns what was read a moment ago, or reads it, and when that was.
+func (b *backlogCollector) read(ctx context.Context) (Backlog, time.Time, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.now(); b.at.IsZero() || now.Sub(b.at) >= fresh {
 		b.last, b.err = b.source.Backlog(ctx)
 		b.at = now
 	}
-	return b.last, b.err
+	return b.last, b.at, b.err
 }
 
 func truth(is bool) float64 {

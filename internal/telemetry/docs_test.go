@@ -1,19 +1,22 @@
 package telemetry
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
-// names are all metrics of ours that a process can have.
-func names() []string {
+// labels are those of all metrics of ours that a process can have, by name.
+func labels() map[string][]string {
 	m := New(Config{Now: time.Now})
 	ch := make(chan *prometheus.Desc)
 	go func() {
@@ -21,25 +24,90 @@ func names() []string {
 		(&backlogCollector{}).Describe(ch)
 		close(ch)
 	}()
-	ours := regexp.MustCompile(`fqName: "(countersign_\w+)"`)
-	var all []string
+	ours := regexp.MustCompile(`fqName: "(countersign_\w+)".*constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}`)
+	all := map[string][]string{}
 	for d := range ch {
 		if found := ours.FindStringSubmatch(d.String()); found != nil {
-			all = append(all, found[1])
+			constant := regexp.MustCompile(`(\w+)=`).FindAllStringSubmatch(found[2], -1)
+			names := strings.FieldsFunc(found[3], func(r rune) bool { return r == ',' })
+			for _, c := range constant {
+				names = append(names, c[1])
+			}
+			slices.Sort(names)
+			all[found[1]] = names
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
-// The page for operators lists every metric, and none that is not there.
+// The page for operators lists every metric with its labels, and none that is not there.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate.md"))
 	require.NoError(t, err)
-	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(countersign_\\w+)`").FindAllStringSubmatch(string(page), -1) {
-		listed = append(listed, row[1])
+	listed := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(countersign_\\w+)`[ *]*\\| (.*?) ?\\|").FindAllStringSubmatch(string(page), -1) {
+		names := []string{}
+		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[2], -1) {
+			names = append(names, name[1])
+		}
+		slices.Sort(names)
+		listed[row[1]] = names
 	}
-	slices.Sort(listed)
-	require.Equal(t, names(), listed)
+	actual := labels()
+	require.Equal(t, slices.Sorted(maps.Keys(actual)), slices.Sorted(maps.Keys(listed)))
+	for name, want := range actual {
+		require.ElementsMatch(t, want, listed[name], name)
+	}
+}
+
+// exprs are the values of all keys expr in a document.
+func exprs(doc any) (all []string) {
+	switch doc := doc.(type) {
+	case map[string]any:
+		for key, value := range doc {
+			if expr, ok := value.(string); ok && key == "expr" {
+				all = append(all, expr)
+			}
+			all = append(all, exprs(value)...)
+		}
+	case []any:
+		for _, value := range doc {
+			all = append(all, exprs(value)...)
+		}
+	}
+	return all
+}
+
+// A panel that groups by a label which its metric lacks shows one line without a name,
+// and an alert that selects by one never fires.
+func TestDashboardAndAlertsUseLabelsThatAreThere(t *testing.T) {
+	all, used := labels(), 0
+	selector := regexp.MustCompile(`countersign_\w+\{([^}]*)\}`)
+	matcher := regexp.MustCompile(`(\w+)(?:=|!)`)
+	grouping := regexp.MustCompile(`\b(?:by|on|ignoring) \(([^)]*)\)`)
+	for _, file := range []string{"grafana/countersign.json", "prometheus/rules.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "manifests", file))
+		require.NoError(t, err)
+		var doc any
+		require.NoError(t, yaml.Unmarshal(text, &doc))
+		for _, expr := range exprs(doc) {
+			known := []string{"job", "instance", "le"}
+			for _, name := range regexp.MustCompile(`countersign_\w+`).FindAllString(expr, -1) {
+				known = append(known, all[regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")]...)
+				known = append(known, all[name]...)
+			}
+			var names []string
+			for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+				for _, m := range matcher.FindAllStringSubmatch(s[1], -1) {
+					names = append(names, m[1])
+				}
+			}
+			for _, by := range grouping.FindAllStringSubmatch(expr, -1) {
+				names = append(names, strings.Split(by[1], ", ")...)
+			}
+			require.Subset(t, known, names, expr)
+			used += len(names)
+		}
+	}
+	require.Greater(t, used, 50)
 }
