@@ -48,13 +48,13 @@ vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); s
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, each fault at each command to Redis, 220 kills of replicas and Redis, failovers of Sentinels and of a cluster, an upgrade from an older version, the program without each of its guards, a thousand calls in a minute, power failures, two versions of the real Claude Code, opencode, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, each fault at each command to Redis, 220 kills of replicas and Redis, failovers of Sentinels and of a cluster, upgrades from older versions and back, the program without each of its guards, a thousand calls in a minute, power failures, two versions of the real Claude Code, opencode, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -count=1 -timeout=60m -run TestAFaultAtAnyCommand ./cmd/bot -every-step
 	$(GO) test -count=1 -timeout=60m -run TestKillsOfReplicas -v ./cmd/bot -kills=220 -kill-seed=2
 	$(GO) test -count=1 -timeout=20m -run TestAFailoverOfRedis -v ./cmd/bot -failovers=24
-	$(GO) test -count=1 -timeout=20m -run TestAnUpgrade -v ./cmd/bot -upgrades
+	$(GO) test -count=1 -timeout=60m -run TestAnUpgrade -v ./cmd/bot -upgrades
 	$(GO) test -count=1 -timeout=60m -run TestEveryGuardIsTested ./internal -mutants
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./cmd/bot -power=50

@@ -48,6 +48,8 @@ type fleet struct {
 type unit struct {
 	addr string
 
+	config string // its own, instead of that of the fleet
+
 	mu   sync.Mutex
 	path string // of the program
 	log  *output
@@ -108,7 +110,7 @@ func (f *fleet) starts() {
 func (f *fleet) keep(ctx context.Context, u *unit) {
 	for ctx.Err() == nil {
 		u.mu.Lock()
-		cmd, log, gone := exec.CommandContext(ctx, u.path, "serve", "--config", f.config), newOutput(), make(chan struct{})
+		cmd, log, gone := exec.CommandContext(ctx, u.path, "serve", "--config", cmp.Or(u.config, f.config)), newOutput(), make(chan struct{})
 		cmd.Env, cmd.Stderr = append(slices.Clone(f.env), "COUNTERSIGN_ADDR="+u.addr), log
 		err := cmd.Start()
 		u.cmd, u.gone, u.log = cmd, gone, log
