@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -96,6 +97,33 @@ func lostReplies(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, s.CommitMemo(t.Context(), string(opens.Batch.ID), "cards", nil, 0, 1))
 		require.Empty(t, due(t, c, s, state.Cards))
 	}
+}
+
+// repeated: nothing remembers that an item was put off. To do so again, because the
+// reply was lost, changes nothing.
+func repeated(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	calm := openStore(t, c, k.Now)
+	opens := openBatch(t, ids{5}.batch("b"), ids{5}.run("r"), 1, time.Time{})
+	id := string(opens.Batch.ID)
+	require.NoError(t, calm.CommitBatch(t.Context(), approvals.BatchCommit{Batch: opens.Batch}))
+	var sent, begun atomic.Int64
+	s := openStoreAt(t, harmed(t, c, func(b []byte) statetest.Fault {
+		if bytes.Contains(b, []byte("ZADD")) && sent.Add(1) == 1 {
+			return statetest.LostReply
+		}
+		return statetest.None
+	}), k.Now, calm.Prefix())
+	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace})
+	work(t, d, state.Cards, func(context.Context, string) error {
+		begun.Add(1)
+		return later(time.Hour)
+	})
+	statetest.Await(t, "it to be sent again", func() bool { return sent.Load() == 2 })
+	requireScore(t, c, s, state.Cards, id, k.Now().Add(time.Hour))
+	require.EqualValues(t, 1, begun.Load())
+	require.Equal(t, state.Counts{Delayed: 1}, d.Counts()[state.Cards])
 }
 
 // remembered: a client that had no answer to its change of a memo learns that it was

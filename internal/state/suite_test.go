@@ -45,6 +45,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"slots":        slots,
 		"lost replies": lostReplies,
 		"remembered":   remembered,
+		"repeated":     repeated,
 		"cuts":         cuts,
 		"crashes":      crashes,
 		"derived":      derived,

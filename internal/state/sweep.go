@@ -87,7 +87,7 @@ func (s *sweeper) sweepOn(ctx context.Context) {
 			return
 		case <-s.subscribed:
 			every = s.d.o.Sweep
-			timer.Reset(0)
+			timer.Reset(time.Millisecond) // never to a time that is over: see wires_test.go of cmd/bot
 			continue
 		case <-timer.C:
 		}
