@@ -1,0 +1,64 @@
+package state_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// longest keeps how many words the longest script of a client had.
+type longest struct{ words *atomic.Int64 }
+
+func (l longest) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l longest) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			l.words.Store(max(l.words.Load(), int64(len(cmd.Args()))))
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (l longest) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Some hosted servers take no script with more than 3,999 arguments. A request of as many
+// calls as there may be, about which 400 people are asked, is opened, decided and
+// withdrawn with fewer.
+func TestALargeRequestFitsServersThatTakeFewArguments(t *testing.T) {
+	c := statetest.Miniredis(t)
+	var words atomic.Int64
+	c.AddHook(longest{&words})
+	s := openStore(t, c, newClock().Now)
+	id := ids{5}
+	opens := openBatch(t, id.batch("b"), id.run("r"), agentrun.MaxCalls, start0.Add(time.Hour))
+	for i := range opens.Batch.Approvals {
+		from := &opens.Batch.Approvals[i].Requirement.Quorums[0].From
+		for n := i; n < 400; n += agentrun.MaxCalls {
+			from.Users = append(from.Users, approvals.UserID(fmt.Sprintf("U%03d", n)))
+		}
+	}
+	require.Greater(t, len(opens.Batch.Concerns()), 400)
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+	require.NoError(t, s.CommitBatch(t.Context(), decide(t, opens.Batch, approvals.Approve, "click")))
+	b, err := s.Batch(t.Context(), opens.Batch.ID)
+	require.NoError(t, err)
+	next, events, err := b.Apply(approvals.Expire{At: start0.Add(2 * time.Hour)})
+	require.NoError(t, err)
+	require.Empty(t, next.Concerns(), "it leaves all lists at once")
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Request: "tick", Before: b, Batch: next, Events: events}))
+	t.Log(words.Load(), "words")
+	require.Less(t, words.Load(), int64(3_999))
+	require.Greater(t, words.Load(), int64(2_000))
+}
