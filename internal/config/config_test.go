@@ -223,3 +223,19 @@ func TestSecretsCannotBePrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", slog.Any("e", e), slog.Any("token", e.SlackToken))
 	require.NotContains(t, out.String(), "tell-no-one")
 }
+
+// A file that only costs memory is refused before it is parsed: the parser takes more
+// than 20 GB for 200 kB of brackets.
+func TestAFileThatIsTooLargeOrNestedTooDeeplyIsRefused(t *testing.T) {
+	const deep = "the file is nested more than 1000 levels deep"
+	for _, tt := range []struct{ text, says string }{
+		{strings.Repeat("[", 2000), deep},
+		{strings.Repeat("{a: ", 2000), deep},
+		{strings.Repeat("- ", 4000), deep},
+		{"#" + strings.Repeat("x", 5_000_000-1), "the file has 5000000 bytes; the limit is 4194304"},
+	} {
+		_, problems := Decode([]byte(tt.text))
+		require.Len(t, problems, 1, tt.says)
+		require.ErrorContains(t, problems[0], tt.says)
+	}
+}

@@ -30,7 +30,7 @@ func Decode(file string, src []byte, p *Problems, form any) bool {
 		return false
 	case !p.legible(top, src):
 		return false
-	case deep(src):
+	case deep(src, maxDepth):
 		p.Wrong(top, "is nested more than %d levels deep", maxDepth)
 		return false
 	}

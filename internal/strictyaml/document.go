@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -14,6 +15,11 @@ const (
 	maxBytes = 256 << 10
 	maxNodes = 50_000
 	maxDepth = 64
+
+	// Those of any file: the parser takes gigabytes for one that is nested deeper than
+	// any that a person writes.
+	mostBytes = 4 << 20
+	mostDepth = 1000
 )
 
 // Why a file holds no document to read; any other error of [Open] is the
@@ -26,6 +32,12 @@ var (
 // Open returns the one document of a file. A byte-order mark in front is no
 // part of it.
 func Open(src []byte, how ...parser.Option) (ast.Node, error) {
+	switch {
+	case len(src) > mostBytes:
+		return nil, fmt.Errorf("the file has %d bytes; the limit is %d", len(src), mostBytes)
+	case deep(src, mostDepth):
+		return nil, fmt.Errorf("the file is nested more than %d levels deep", mostDepth)
+	}
 	parsed, err := parse(WithoutMark(src), how)
 	if err != nil {
 		return nil, err
@@ -78,26 +90,25 @@ func KeyOf(n ast.MapKeyNode) string {
 	return n.String()
 }
 
-// deep reports whether brackets or indentation nest deeper than any policy
-// does: a parser that recurses would not survive much of it.
-func deep(src []byte) bool {
+// deep reports whether brackets or indentation nest deeper than so many levels: a parser
+// that recurses would not survive much of it.
+func deep(src []byte, levels int) bool {
 	brackets, dashes := 0, 0
 	for _, c := range src {
 		switch c {
 		case '[', '{':
-			brackets++
+			brackets, dashes = brackets+1, 0
 		case ']', '}':
-			brackets = max(0, brackets-1)
+			brackets, dashes = max(0, brackets-1), 0
 		case '-', '?', ':':
 			dashes++
-			continue
 		case ' ', '\t':
-			continue
+		default:
+			dashes = 0
 		}
-		if brackets > maxDepth || dashes > 2*maxDepth {
+		if brackets > levels || dashes > 2*levels {
 			return true
 		}
-		dashes = 0
 	}
 	return false
 }
