@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -28,6 +29,34 @@ type claim struct {
 	renewed time.Time // when, by the clock of this process
 	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
 	commits int
+
+	made *made // nil if the run was there before
+}
+
+// A made run was stored with its claim: all that the store has of it is known.
+type made struct {
+	history []Message
+	lineage lineage
+	used    atomic.Bool // its work has begun
+}
+
+// newClaim returns a claim that is not stored.
+func (r *Runner) newClaim(id approvals.RunID) *claim {
+	return &claim{
+		store: r.c.Store, now: r.c.Now, time: r.c.LeaseTime, lease: r.c.Lease, log: r.c.Log, fence: r.c.NewFence(), id: id, mu: newLock(),
+	}
+}
+
+// on returns the run as the claim is to be stored in it.
+func (c *claim) on(run Run, now clocks) Run {
+	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.store.Add(c.lease)
+	return run
+}
+
+// taken notes that the claim is stored in the run, or will be when it is used.
+func (c *claim) taken(run Run, thread Thread, now clocks) {
+	run.Version++
+	c.run, c.thread, c.renewed, c.ends = run, thread, now.here, now.here.Add(c.lease)
 }
 
 // A lock is a mutex that may be held for as long as the store takes. It is a channel,

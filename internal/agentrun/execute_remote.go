@@ -53,9 +53,34 @@ func (r *Runner) Execute(ctx context.Context, id approvals.RunID) (Executed, err
 		return Executed{}, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
 	if at, due := run.Due(); !r.isDraining() && (run.Status == RunWaiting || due && !now.store.Before(at)) {
-		if err := r.workOn(ctx, run, now, true); err != nil {
+		c, err := r.take(ctx, run, now)
+		if err != nil {
 			return Executed{}, err
 		}
+		if c != nil {
+			return r.follow(ctx, c, id)
+		}
+	}
+	return r.Executed(ctx, id)
+}
+
+// Continue is [Runner.Execute] for a remote request that was admitted Here a moment ago:
+// the first call takes up the claim that came with the admission.
+func (r *Runner) Continue(ctx context.Context, remote RemoteRun) (Executed, error) {
+	if remote.begun == nil || !remote.begun.made.used.CompareAndSwap(false, true) {
+		return r.Execute(ctx, remote.Run.ID)
+	}
+	return r.follow(ctx, remote.begun, remote.Run.ID)
+}
+
+// follow continues the claimed run that executes the calls of a remote request.
+func (r *Runner) follow(ctx context.Context, c *claim, id approvals.RunID) (Executed, error) {
+	w := newWorker(r, c)
+	if err := r.continueRun(ctx, w, true); err != nil {
+		return Executed{}, err
+	}
+	if run := c.snapshot(); run.Status == RunCompleted || run.Status == RunFailed {
+		return executed(run, w.session.history[run.From:run.To]), nil
 	}
 	return r.Executed(ctx, id)
 }
@@ -87,17 +112,22 @@ func (r *Runner) Executed(ctx context.Context, id approvals.RunID) (Executed, er
 		}
 		run = resumed
 	}
-	e := Executed{Run: run.ID, Status: run.Status, Words: run.Failure, Ended: run.EndedAt}
 	messages, err := r.c.Store.Messages(ctx, run.Thread, run.From, run.To)
 	if err != nil {
 		return Executed{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)
 	}
+	return executed(run, messages), nil
+}
+
+// executed is what became of the calls of a run with these messages.
+func executed(run Run, messages []Message) Executed {
+	e := Executed{Run: run.ID, Status: run.Status, Words: run.Failure, Ended: run.EndedAt}
 	for _, m := range messages {
 		if q, ok := m.(Request); ok {
 			e.Parts = append(e.Parts, q.Parts...)
 		}
 	}
-	return e, nil
+	return e
 }
 
 // executing returns the run that executes the calls, and makes it if there is
@@ -128,10 +158,8 @@ func (r *Runner) executing(ctx context.Context, id approvals.RunID) (Run, error)
 	if err != nil {
 		return Run{}, fmt.Errorf("load thread %s: %w", remote.Run.Thread, err)
 	}
-	run = Run{
-		ID: first, Thread: thread.ID, Origin: remote.Run.Origin, Parent: id, Batch: remote.Batch.ID, CallsOnly: true,
-		Agent: remote.Run.Agent, Requester: remote.Run.Requester,
-		Status: RunWaiting, From: thread.Messages, To: thread.Messages, CreatedAt: r.c.Now(),
+	if run, err = r.executionOf(remote, thread); err != nil {
+		return Run{}, err
 	}
 	thread.Active = first
 	err = r.c.Store.Commit(ctx, Commit{Request: approvals.RequestID("execute:" + string(id)), Thread: &thread, Runs: []Run{run}})
@@ -140,6 +168,17 @@ func (r *Runner) executing(ctx context.Context, id approvals.RunID) (Run, error)
 	}
 	run.Version++
 	return run, nil
+}
+
+// executionOf returns the run that executes the calls of a remote request, as it waits
+// for a worker.
+func (r *Runner) executionOf(remote RemoteRun, thread Thread) (Run, error) {
+	id, err := executionOfRemote(remote.Run.ID)
+	return Run{
+		ID: id, Thread: thread.ID, Origin: remote.Run.Origin, Parent: remote.Run.ID, Batch: remote.Batch.ID, CallsOnly: true,
+		Agent: remote.Run.Agent, Requester: remote.Run.Requester,
+		Status: RunWaiting, From: thread.Messages, To: thread.Messages, CreatedAt: r.c.Now(),
+	}, err
 }
 
 // executionOfRemote returns the id of the run that executes the calls of a remote

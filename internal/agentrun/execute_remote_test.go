@@ -46,6 +46,41 @@ func claimable(t *testing.T, asks bool) (*world, agentrun.RemoteRun) {
 	return w, got
 }
 
+// admitted stores a request of one call that the policy permits, to be executed by the
+// runner at once.
+func (w *world) admitted(r *agentrun.Runner, key string) (agentrun.RemoteRun, error) {
+	w.t.Helper()
+	a, _, err := r.Permit(w.t.Context(), agentrun.RemoteRequest{
+		Executor: "client", Key: key, Agent: "ops", Requester: "alice", Channel: "C1", Here: true,
+		Calls: []agentrun.RemoteCall{{ToolCall: approvals.ToolCall{ID: "c", Name: "plain", Args: []byte(`{"x":1}`)}}},
+	})
+	require.NoError(w.t, err)
+	memo := agentrun.MemoRef{ID: approvals.NewID("agent", agentrun.RemotePartition("client", "ops"), key), Surface: "intake-agent"}
+	return a.RemoteRun, r.Admit(w.t.Context(), agentrun.MemoChange{MemoRef: memo, Data: []byte("{}")}, a)
+}
+
+// Only the first caller has the claim, and what it knows without reading the store is
+// what others read there.
+func TestAnAdmittedCallIsExecutedHereOnce(t *testing.T) {
+	w, _ := claimable(t, false)
+	r := w.executing(w.store)
+	q, err := w.admitted(r, "here")
+	require.NoError(t, err)
+	e, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, agentrun.RunRunning, e.Status, "another process does not take it")
+	require.Empty(t, w.executed())
+	first, err := r.Continue(t.Context(), q)
+	require.NoError(t, err)
+	require.Equal(t, []string{`c success: "plain:1"`}, brief([]agentrun.Message{agentrun.Request{Parts: first.Parts}}))
+	for range 2 {
+		again, err := r.Continue(t.Context(), q)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+	}
+	require.Equal(t, []string{"plain:1"}, w.executed())
+}
+
 func TestAClaimedCallIsExecutedHereOnce(t *testing.T) {
 	for name, asks := range map[string]bool{"approved": true, "permitted": false} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +189,7 @@ func TestCallersOnManyReplicasShareOneExecution(t *testing.T) {
 // for a caller that is gone, and the next caller has it executed, or gets what people
 // said of the doubt.
 func TestAnExecutionThatIsKilledAtEveryCommitIsNotRepeated(t *testing.T) {
-	for _, asks := range []bool{true, false} {
+	for _, how := range []string{"approved", "permitted", "admitted"} {
 		for verdict, says := range map[approvals.Verdict]string{
 			approvals.GiveUp: approvals.DoubtGivenUpMessage, approvals.Happened: approvals.HappenedMessage, approvals.RunAgain: "plain:1",
 		} {
@@ -162,7 +197,7 @@ func TestAnExecutionThatIsKilledAtEveryCommitIsNotRepeated(t *testing.T) {
 			for k := 1; k <= 10; k++ {
 				for _, after := range []bool{false, true} {
 					synctest.Test(t, func(t *testing.T) {
-						if killed(t, asks, death{k, after}, verdict, says) {
+						if killed(t, how, death{k, after}, verdict, says) {
 							doubts++
 						}
 					})
@@ -174,15 +209,27 @@ func TestAnExecutionThatIsKilledAtEveryCommitIsNotRepeated(t *testing.T) {
 }
 
 // killed reports whether the death left the call in doubt.
-func killed(t *testing.T, asks bool, d death, verdict approvals.Verdict, says string) bool {
+func killed(t *testing.T, how string, d death, verdict approvals.Verdict, says string) bool {
 	t.Helper()
-	w, q := claimable(t, asks)
+	w, q := claimable(t, how == "approved")
 	clock := epoch
 	w.now, w.doubt = func() time.Time { return clock }, verdict
 	m := &mortal{hooked: w.store, death: d}
-	_, err := w.executing(m).Execute(t.Context(), q.Run.ID)
+	first := w.executing(m)
+	var err error
+	if how == "admitted" {
+		if q, err = w.admitted(first, "here"); err == nil {
+			_, err = first.Continue(t.Context(), q)
+		}
+	} else {
+		_, err = first.Execute(t.Context(), q.Run.ID)
+	}
 	if m.dead {
 		require.ErrorIs(t, err, errKilled)
+	}
+	if _, err := w.executing(w.store).Remote(t.Context(), q.Run.ID); errors.Is(err, approvals.ErrNotFound) {
+		require.Equal(t, death{1, false}, d, "nothing was stored")
+		return false
 	}
 	began := len(w.executed())
 	clock = clock.Add(time.Hour)

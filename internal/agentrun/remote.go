@@ -29,6 +29,7 @@ type RemoteRequest struct {
 	Until        time.Time          // nobody can decide from then on; zero leaves it to the policy
 	Calls        []RemoteCall
 	Ruled        Ruled // by [Runner.Permit] a moment ago; the zero value has the policy asked
+	Here         bool  // if it is admitted, its calls are executed at once by [Runner.Continue]
 }
 
 // A RemoteCall is one call with what its executor says about it, and Summary and
@@ -56,6 +57,8 @@ type RemoteRun struct {
 	Run   Run
 	Batch approvals.Batch // of the calls that people are asked about; zero if there are none
 	Calls []RuledCall     // all of them, in their order
+
+	begun *claim // on the run that executes the calls, for the caller that was admitted Here
 }
 
 // A RuledCall is a call with the ruling that was made when it was handed in. An

@@ -38,8 +38,35 @@ func (r *Runner) Permit(ctx context.Context, q RemoteRequest) (*Admission, Ruled
 	a := &Admission{RemoteRun: RemoteRun{Run: c.Runs[0]}, commit: c}
 	a.Run.Version++
 	a.commit.Request = ""
-	a.Calls, err = rulingsOf(c.Append.Messages, approvals.Batch{})
+	if a.Calls, err = rulingsOf(c.Append.Messages, approvals.Batch{}); err == nil && q.Here {
+		err = r.beginHere(ctx, a)
+	}
 	return a, ruled, err
+}
+
+// beginHere has the run that executes the calls stored with the admission, claimed by
+// this process for [Runner.Continue]. If that does not come, its lease ends, and the run
+// waits for a caller like any other of its kind.
+func (r *Runner) beginHere(ctx context.Context, a *Admission) error {
+	now, err := r.readClocks(ctx)
+	if err != nil {
+		return fmt.Errorf("claim the execution of run %s: %w", a.Run.ID, err)
+	}
+	thread := *a.commit.Thread
+	run, err := r.executionOf(a.RemoteRun, thread)
+	if err != nil {
+		return err
+	}
+	thread.Active = run.ID
+	c := r.newClaim(run.ID)
+	run = c.on(run, now)
+	a.commit.Thread, a.commit.Runs = &thread, append(a.commit.Runs, run)
+	stored := thread
+	stored.Version++
+	c.taken(run, stored, now)
+	c.made = &made{history: a.commit.Append.Messages, lineage: lineage{began: []beginning{{from: run.From}, {}}}}
+	a.begun = c
+	return nil
 }
 
 // Admit stores admissions, all of one executor and agent, with a memo of theirs: all

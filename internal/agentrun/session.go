@@ -38,6 +38,10 @@ type session struct {
 
 // load reads what the store has of the run and its thread.
 func (s *session) load(ctx context.Context) error {
+	if made := s.claim.made; made != nil {
+		s.history, s.lineage, s.journal = made.history, made.lineage, journal{}
+		return nil
+	}
 	run := s.claim.snapshot()
 	history, err := s.claim.store.Messages(ctx, run.Thread, 0, run.To)
 	if err != nil {

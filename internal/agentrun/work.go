@@ -43,7 +43,7 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 		return err
 	}
 	defer give()
-	return r.workOn(ctx, run, now, false)
+	return r.workOn(ctx, run, now)
 }
 
 // clocks are the times of this process and of the store. The process is asked
@@ -56,14 +56,13 @@ func (r *Runner) readClocks(ctx context.Context) (clocks, error) {
 	return clocks{here, store}, err
 }
 
-// workOn claims the run and continues it. waited says that a caller waits for its
-// calls, see [Runner.Execute].
-func (r *Runner) workOn(ctx context.Context, run Run, now clocks, waited bool) error {
+// workOn claims the run and continues it.
+func (r *Runner) workOn(ctx context.Context, run Run, now clocks) error {
 	c, err := r.take(ctx, run, now)
 	if c == nil || err != nil {
 		return err
 	}
-	return r.continueRun(ctx, c, waited)
+	return r.continueRun(ctx, newWorker(r, c), false)
 }
 
 // held reports whether the lease of a running run is not over.
@@ -88,11 +87,8 @@ func (r *Runner) take(ctx context.Context, run Run, now clocks) (*claim, error) 
 		}
 		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
 	}
-	c := &claim{
-		store: r.c.Store, now: r.c.Now, time: r.c.LeaseTime, lease: r.c.Lease, log: r.c.Log,
-		fence: r.c.NewFence(), id: run.ID, mu: newLock(), run: run, thread: thread,
-	}
-	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.store.Add(c.lease)
+	c := r.newClaim(run.ID)
+	run = c.on(run, now)
 	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
 	if errors.Is(err, approvals.ErrConflict) {
 		return nil, nil
@@ -100,19 +96,18 @@ func (r *Runner) take(ctx context.Context, run Run, now clocks) (*claim, error) 
 	if err != nil {
 		return nil, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
-	run.Version++
-	c.run, c.renewed, c.ends = run, now.here, now.here.Add(c.lease)
+	c.taken(run, thread, now)
 	return c, nil
 }
 
 // continueRun works on a claimed run and releases it when the work has ended or
-// failed.
-func (r *Runner) continueRun(ctx context.Context, c *claim, waited bool) error {
+// failed. waited says that a caller waits for its calls, see [Runner.Execute].
+func (r *Runner) continueRun(ctx context.Context, w *worker, waited bool) error {
+	c := w.session.claim
 	held, cancel := context.WithCancelCause(ctx)
 	var holding sync.WaitGroup
 	holding.Go(func() { c.hold(held, cancel) })
 
-	w := newWorker(r, c)
 	w.executor.unwaited = c.run.CallsOnly && !waited
 	err := w.loop(held)
 	lost := errors.Is(context.Cause(held), errClaimLost)

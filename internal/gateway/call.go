@@ -108,7 +108,7 @@ func (s *Server) asking(c *calling, args json.RawMessage) intake.Ask {
 	definition := sha256.Sum256(c.tool.Defined())
 	return intake.Ask{
 		Door: intake.DoorGateway, Carries: intake.Carries{Edits: true, Reasons: true, Late: s.c.Keeps(c.who.Name)},
-		ExternalID: c.who.external(), Reuse: true, Here: true, Claim: s.c.Runner.Pure(c.who.Name, spec.Name),
+		ExternalID: c.who.external(), Reuse: true, Here: true, Claim: !s.door.Draining(), Pure: s.c.Runner.Pure(c.who.Name, spec.Name),
 		Calls: []intake.Call{{
 			ID: callID, Tool: spec.Name, Args: args, Definition: hex.EncodeToString(definition[:]),
 			Summary: s.c.Summary(c.who.Name, spec.Name), WriteOnly: spec.WriteOnly, Severity: spec.Stated(),
@@ -126,8 +126,11 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 	if err != nil {
 		return failed(s.door.Explain(ctx, err)), true
 	}
-	if q.Claimed {
+	switch {
+	case q.Claimed && c.ask.Pure:
 		return s.perform(ctx, held, c, q)
+	case q.Claimed:
+		return s.follow(ctx, held, c, q), true
 	}
 	leave := s.join(q.ID)
 	q, err = s.wait(held, c, q)
@@ -169,7 +172,7 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 		}
 		return nil, false
 	}
-	return s.follow(ctx, held, c, q.ID), true
+	return s.follow(ctx, held, c, q), true
 }
 
 // perform executes a call that changes nothing and was claimed with the question. A
@@ -233,11 +236,12 @@ func (s *Server) over(ctx context.Context, call intake.CallStatus, id approvals.
 
 // follow has a claimed call executed, and returns its result. If the hold is over
 // before, the execution goes on, and the same call finds its result.
-func (s *Server) follow(ctx, held context.Context, c *calling, id approvals.RunID) *mcp.CallToolResult {
+func (s *Server) follow(ctx, held context.Context, c *calling, q intake.Request) *mcp.CallToolResult {
+	id := q.ID
 	c.say("running, request " + string(id))
 	doubt := false
 	for {
-		e, err := s.execute(held, id)
+		e, err := s.execute(held, q)
 		if !doubt && e.Status == agentrun.RunDeferred {
 			doubt = true
 			c.say("in doubt, people decide, request " + string(id))
@@ -255,7 +259,9 @@ func (s *Server) follow(ctx, held context.Context, c *calling, id approvals.RunI
 		case e.Status == agentrun.RunParked: // an operator may have it tried again
 			return failed(e.Words + " Request " + string(id) + ".")
 		case e.Over():
-			s.answered(ctx, c, id)
+			if !q.Claimed {
+				s.answered(ctx, c, id)
+			}
 			return s.result(c.tool, e)
 		}
 		select { // another process has it

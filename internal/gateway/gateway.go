@@ -11,8 +11,8 @@
 // replica, after a restart, and while it is executed. Nothing runs for a caller
 // that is gone.
 //
-// A call that changes nothing and that the policy permits is counted, stored and
-// claimed in one step, and executed without a journal: it may run again.
+// A call that the policy permits is counted, stored, claimed and given to this process
+// in one step. One that changes nothing is executed without a journal: it may run again.
 package gateway
 
 import (
@@ -49,6 +49,7 @@ type Intake interface {
 // Runner executes claimed calls; [agentrun.Runner] does.
 type Runner interface {
 	Execute(ctx context.Context, id approvals.RunID) (agentrun.Executed, error)
+	Continue(ctx context.Context, r agentrun.RemoteRun) (agentrun.Executed, error)
 	Executed(ctx context.Context, id approvals.RunID) (agentrun.Executed, error)
 	Pure(agent, tool string) bool
 	Perform(ctx context.Context, r agentrun.RemoteRun) (agentrun.Executed, error)
@@ -168,14 +169,20 @@ type execution struct {
 // execute has the call of a claimed request executed, and returns when it is over
 // or when ctx ends: then it goes on without this caller. Callers of one request
 // share its execution.
-func (s *Server) execute(ctx context.Context, id approvals.RunID) (agentrun.Executed, error) {
+func (s *Server) execute(ctx context.Context, q intake.Request) (agentrun.Executed, error) {
+	id := q.ID
 	s.mu.Lock()
 	e := s.running[id]
 	if e == nil {
 		e = &execution{over: make(chan struct{})}
 		s.running[id] = e
 		s.done.Go(func() {
-			e.got, e.err = s.c.Runner.Execute(context.WithoutCancel(ctx), id)
+			going := context.WithoutCancel(ctx)
+			if q.Claimed {
+				e.got, e.err = s.c.Runner.Continue(going, q.Run)
+			} else {
+				e.got, e.err = s.c.Runner.Execute(going, id)
+			}
 			s.mu.Lock()
 			delete(s.running, id)
 			s.mu.Unlock()

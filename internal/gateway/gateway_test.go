@@ -329,6 +329,11 @@ func (r cut) Execute(ctx context.Context, id approvals.RunID) (agentrun.Executed
 	return agentrun.Executed{}, errors.Join(err, errors.New("the store is away"))
 }
 
+func (r cut) Continue(ctx context.Context, of agentrun.RemoteRun) (agentrun.Executed, error) {
+	_, err := r.Runner.Continue(ctx, of)
+	return agentrun.Executed{}, errors.Join(err, errors.New("the store is away"))
+}
+
 // A forgetful intake stores nothing of what callers are owed.
 type forgetful struct{ gateway.Intake }
 

@@ -33,16 +33,58 @@ func (t *tool) have(e agentrun.Effect) {
 	t.effect = e
 }
 
+// counted makes the processes use a client whose round trips are kept.
+func (w *world) counted() *statetest.Trips {
+	w.Helper()
+	of, ok := redisServer.(*redis.Client)
+	require.True(w, ok)
+	client, trips := redis.NewClient(of.Options()), &statetest.Trips{}
+	w.Cleanup(func() { require.NoError(w, client.Close()) })
+	client.AddHook(trips)
+	w.redis = client
+	return trips
+}
+
+// It is asked about, claimed and given to this process in one step. Another stores that
+// it begins, before it runs, and the rest what became of it.
+func TestAPermittedCallThatChangesSomethingTakesFourRoundTrips(t *testing.T) {
+	w := newWorld(t)
+	trips := w.counted()
+	p := w.start()
+	c := p.client(token)
+	require.Equal(t, "did {\"n\":1}\n", c.now("srv_free", `{"n":1}`).text())
+	<-p.watch.asked
+	trips.Taken()
+	var begun []agentrun.Entry
+	w.tool("srv.free").execute = func(ctx context.Context, of agentrun.Call) (agentrun.Result, error) {
+		var err error
+		begun, err = p.store.Journal(ctx, of.Run)
+		trips.Taken()
+		return agentrun.Result{Value: []byte(`"done"`)}, err
+	}
+	require.Equal(t, "done\n", c.now("srv_free", `{"n":2}`).text())
+	require.Len(t, begun, 1)
+	require.Equal(t, agentrun.EntryStarted, begun[0].State)
+	require.LessOrEqual(t, len(trips.Taken()), 2, "after it ran")
+	q := <-p.watch.asked
+	require.True(t, q.Claimed)
+	executed, err := p.runner.Executed(t.Context(), q.ID)
+	require.NoError(t, err)
+	require.Equal(t, agentrun.RunCompleted, executed.Status)
+
+	w.tool("srv.free").execute = nil
+	trips.Taken()
+	require.Equal(t, "did {\"n\":3}\n", c.now("srv_free", `{"n":3}`).text())
+	require.LessOrEqual(t, len(trips.Taken()), 4)
+	require.Equal(t, "did {\"n\":3}\n", c.now("srv_free", `{"n":3}`).text(), "the same call is another one")
+	require.Len(t, w.tool("srv.free").executions(), 4)
+}
+
 // Such a call is counted and stored like any other, and has no execution that could be
 // found again.
 func TestAPermittedCallThatChangesNothingTakesOneRoundTrip(t *testing.T) {
 	w, free := pure(t)
-	of, ok := redisServer.(*redis.Client)
-	require.True(t, ok)
-	client, trips := redis.NewClient(of.Options()), &statetest.Trips{}
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	client.AddHook(trips)
-	w.redis = client
+	trips := w.counted()
 	p := w.start()
 	c := p.client(token)
 	require.Equal(t, "did {\"n\":1}\n", c.now("srv_free", `{"n":1}`).text())

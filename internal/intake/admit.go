@@ -21,13 +21,13 @@ func (s *Service) admit(ctx context.Context, c Client, a Ask) (Request, agentrun
 		return Request{}, ruled, nil
 	}
 	rec := s.recordOf(c, a)
-	rec.Here = false // there is no execution that a caller could find
+	rec.Here = a.Here && !a.Pure // otherwise there is no execution that a caller could find
 	index := indexID(c.Name, "print", rec.Calls[0].Fingerprint)
 	at, _ := s.turns.get(index)
 	for tries := 2; ; tries-- {
 		key := keyOf(rec.Calls[0].Fingerprint, at.next)
 		q := rec.request(c, key, a.Calls, a.Prompt)
-		q.Ruled = ruled
+		q.Ruled, q.Here = ruled, rec.Here
 		var admission *agentrun.Admission
 		var err error
 		if admission, ruled, err = s.c.Runner.Permit(ctx, q); err != nil || admission == nil {
@@ -37,6 +37,9 @@ func (s *Service) admit(ctx context.Context, c Client, a Ask) (Request, agentrun
 		claimed := rec.Calls[0]
 		claimed.ClaimedAt, claimed.ClaimedBy = admission.Run.CreatedAt.UTC(), c.Credential
 		x.rec = rec.with(0, claimed)
+		if rec.Here { // the policy lets the same call run again
+			x.rec.AnsweredAt = claimed.ClaimedAt
+		}
 		if admission.Memos, err = at.memos(c, x, index); err != nil {
 			return Request{}, ruled, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -144,7 +145,9 @@ func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) er
 func (s *Service) Owe(ctx context.Context, c Client, id approvals.RunID) error {
 	return s.changeHere(ctx, c, id, func(r *record) (bool, error) {
 		owed := r.Owed
-		r.Owed = true
+		if r.Owed = true; r.AnsweredAt.Equal(r.Calls[0].ClaimedAt) { // it was claimed with the question
+			r.AnsweredAt = time.Time{}
+		}
 		return !owed, nil
 	})
 }
@@ -158,8 +161,12 @@ func (s *Service) changeHere(ctx context.Context, c Client, id approvals.RunID, 
 	if !x.rec.Here {
 		return invalid("request", "is not executed here")
 	}
-	if _, err := s.change(ctx, id, change); err != nil {
+	rec, err := s.change(ctx, id, change)
+	if err != nil {
 		return err
+	}
+	if !rec.used() {
+		s.turns.drop(indexID(c.Name, "print", rec.Calls[0].Fingerprint))
 	}
 	return s.c.Store.Confirm(ctx, string(id))
 }

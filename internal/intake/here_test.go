@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,36 @@ func TestAPermissionToExecuteHereIsForOneCall(t *testing.T) {
 	second := w.ask(here("b", "free"))
 	require.Equal(t, intake.OutcomeAllowed, second.Calls[0].Outcome)
 	require.NotEqual(t, first.ID, second.ID, "two calls that need nobody are two executions")
+}
+
+func TestAPermittedCallThatIsClaimedWithTheQuestionIsFoundOnlyIfItsResultIsOwed(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	question := func(external string) intake.Ask {
+		a := here(external, "free")
+		a.Claim = true
+		return a
+	}
+	first := w.ask(question("a"))
+	require.True(t, first.Claimed)
+	second := w.ask(question("b"))
+	require.True(t, second.Claimed)
+	require.NotEqual(t, first.ID, second.ID)
+	elsewhere := *w
+	elsewhere.counted()
+	for range 2 {
+		require.NoError(t, w.Owe(ctx, claude, second.ID))
+	}
+	for i, of := range []*world{w, &elsewhere, w} {
+		found := of.ask(question(fmt.Sprint("again", i)))
+		require.Equal(t, second.ID, found.ID, "nobody was told")
+		require.False(t, found.Claimed)
+	}
+	require.NoError(t, elsewhere.Answered(ctx, claude, second.ID))
+	for i, of := range []*world{w, &elsewhere} {
+		next := of.ask(question(fmt.Sprint("next", i)))
+		require.NotEqual(t, second.ID, next.ID)
+		require.True(t, next.Claimed)
+	}
 }
 
 func TestAPermittedCallWhoseResultIsOwedIsFoundUntilItIsGiven(t *testing.T) {

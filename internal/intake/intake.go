@@ -66,14 +66,17 @@ type Ask struct {
 	// request is, its fingerprint says: another external id joins it.
 	Reuse bool
 	// Claim claims the call with the question, if the policy permits it without asking
-	// anyone, and the answer says so: then all of it is one step. It goes with Reuse.
-	// With Here, the door then executes the call with [agentrun.Runner.Perform]: a caller
-	// that asks again makes another call, so this is for calls that change nothing.
+	// anyone, and the answer says so: then all of it is one step. It goes with Reuse. A
+	// caller that asks again makes another call, unless it was told to, see [Service.Owe].
 	Claim bool
 	// Here says that the door has [agentrun.Runner.Execute] execute the call once it
-	// is claimed. It goes with Reuse: a caller that asks again finds the execution
-	// too, until somebody has been told what came of it, see [Service.Answered].
+	// is claimed, or [agentrun.Runner.Continue] if it was claimed with the question. It
+	// goes with Reuse: a caller that asks again finds the execution too, until somebody
+	// has been told what came of it, see [Service.Answered].
 	Here bool
+	// Pure says that the call changes nothing: if it is claimed with the question, the
+	// door has [agentrun.Runner.Perform] execute it, and nothing of that is stored.
+	Pure bool
 
 	ruled agentrun.Ruled // by this very question
 }

@@ -26,3 +26,9 @@ func (k *kept[K, V]) put(of K, v V) {
 	}
 	k.all[of] = v
 }
+
+func (k *kept[K, V]) drop(of K) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.all, of)
+}

@@ -44,7 +44,7 @@ type record struct {
 	HasState     bool            `json:"has_state,omitempty"`
 	Reuse        bool            `json:"reuse,omitempty"`
 	Here         bool            `json:"here,omitempty"`       // this program executes the call
-	AnsweredAt   time.Time       `json:"answered_at,omitzero"` // since then somebody knows what became of it
+	AnsweredAt   time.Time       `json:"answered_at,omitzero"` // since then the same call is another one
 	Owed         bool            `json:"owed,omitempty"`       // a caller was told to ask again for what becomes of it
 	Calls        []storedCall    `json:"calls"`
 	Withdrawn    bool            `json:"withdrawn,omitempty"` // by the caller: decisions that were not used are of no use

@@ -30,7 +30,7 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	if fresh {
 		ch.hset(p.thread(string(r.Thread)), runField(string(r.ID)), "")
 	}
-	if r.Executor == "" { // nobody reads of any other in its thread
+	if r.Executor == "" && !r.CallsOnly { // nobody reads of any other in its thread
 		w.now(Replies, string(r.ID))
 	}
 	switch {
