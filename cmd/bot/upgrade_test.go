@@ -34,6 +34,7 @@ var olders = []older{
 	{"00cb3bdd8cb108ab6262f02612aeee24555e5c25", false, false},
 	// From before the facts of a change were one entry.
 	{"050c857888583dc854a08441c47cdae42731687e", true, false},
+	// From before one message woke replicas for all kinds of due work.
 	{"3b7b615e4a0170e8fce014537cb8fab5c2f322c0", true, true},
 }
 
