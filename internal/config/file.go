@@ -94,7 +94,7 @@ func Decode(b []byte) (Config, []error) {
 	f := form{anchors: strictyaml.Anchors(root), templates: map[string]string{}}
 	f.walk("", root, reflect.TypeFor[Config]())
 	var c Config
-	if err := yaml.Unmarshal(b, &c); err != nil && len(f.problems) == 0 {
+	if err := unmarshal(b, &c); err != nil && len(f.problems) == 0 {
 		f.problems = append(f.problems, plainly(err)) // the form is not as strict as the decoder
 	}
 	for _, a := range c.withTools() {
@@ -108,6 +108,18 @@ func Decode(b []byte) (Config, []error) {
 		}
 	}
 	return c, f.problems
+}
+
+// unmarshal fills c with what can be decoded. The decoder panics at some files that a
+// [form] finds wrong, such as one with a tag instead of a list, and a file that is read
+// again must not end the program.
+func unmarshal(b []byte, c *Config) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the file cannot be decoded: %v", v)
+		}
+	}()
+	return yaml.Unmarshal(b, c)
 }
 
 func plainly(err error) error {

@@ -18,6 +18,7 @@ func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
 		good, string(starting), "a: &a [*a]\n", "? x\n: y\n", "<<: {}\n", "redis: {<<: [*x]}\n",
 		"agents: [{name: a, who: &w {users: [U0BOB1]}}, {name: b, who: *w}]\n", "runs:\n  lease: |\n    5s\n", "!!map {}\n", "- \n", "redis:\n  prefix: !!str 5\n",
+		"agents:\n  - name: a\n    channels: !x\nruns: {lease: 5s}\n",
 	} {
 		f.Add(text)
 	}
