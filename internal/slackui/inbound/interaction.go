@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/form"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // The refusals of requests of another workspace.
@@ -212,7 +213,7 @@ func hexDigit(c byte) byte {
 // readPayload reads the payload of an interaction.
 func readPayload(raw []byte) (payload, error) {
 	var p payload
-	if err := json.Unmarshal(skim(raw), &p); err != nil {
+	if err := json.Unmarshal(slackapi.Skim(raw), &p); err != nil {
 		return p, fmt.Errorf("%w: payload: %w", errBody, err)
 	}
 	switch {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // pressed is what Slack sends for a press on a card of 18 kB.
@@ -37,7 +39,7 @@ func read(tb testing.TB, raw []byte) (p payload, err error) {
 
 func TestABlockOfAMessageIsNotDecoded(t *testing.T) {
 	raw := pressed(t)
-	short := skim(raw)
+	short := slackapi.Skim(raw)
 	require.Less(t, len(short), 1500)
 	want, err := read(t, raw)
 	require.NoError(t, err)
@@ -61,7 +63,7 @@ func FuzzSkim(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		want, wrong := read(t, raw)
-		got, err := read(t, skim(raw))
+		got, err := read(t, slackapi.Skim(raw))
 		if wrong == nil {
 			require.NoError(t, err)
 			require.Equal(t, want, got)

@@ -34,9 +34,12 @@ type Client struct {
 // New returns a client of the Web API at the URL. Its requests go through the
 // transport; nil is that of net/http.
 func New(token func() string, url string, through http.RoundTripper) *Client {
+	if through == nil {
+		through = http.DefaultTransport
+	}
 	return &Client{client: slack.New(token(),
 		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Timeout: CallTimeout, Transport: through}))}
+		slack.OptionHTTPClient(&http.Client{Timeout: CallTimeout, Transport: answers{through}}))}
 }
 
 // Post sends a message to a channel, into the thread if there is one, and returns

@@ -1,15 +1,15 @@
-package inbound
+package slackapi
 
 import (
 	"bytes"
 	"slices"
 )
 
-// skim returns the payload of an interaction without the blocks and attachments of its
-// message and of its view. They are most of the payload, nothing reads them, and the
-// decoder would scan each of their bytes twice. A payload that skim does not understand
-// is returned unchanged, for the decoder to judge.
-func skim(payload []byte) []byte {
+// Skim returns what Slack sends, the payload of an interaction or the answer of a
+// method, without the blocks and attachments of its message and of its view. They are
+// most of it, nothing reads them, and the decoder would scan each of their bytes twice.
+// What Skim does not understand is returned unchanged, for the decoder to judge.
+func Skim(payload []byte) []byte {
 	s := skimmer{raw: payload, kept: make([]byte, 0, 4096)}
 	s.space()
 	if !s.object(false) {

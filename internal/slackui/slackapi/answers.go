@@ -1,0 +1,53 @@
+package slackapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// An answers transport hands over what Slack answers without what nothing reads, see
+// [Skim]: the answer to a message repeats all of it, and decoding its blocks costs more
+// than sending them.
+type answers struct{ through http.RoundTripper }
+
+func (t answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	out, err := t.through.RoundTrip(r)
+	if err == nil {
+		out.Body = &skimmed{Closer: out.Body, from: out.Body, size: out.ContentLength}
+		out.ContentLength = -1
+	}
+	return out, err
+}
+
+// A skimmed body reads all of another at its first read. An error of that follows what
+// was read.
+type skimmed struct {
+	io.Closer
+	from io.Reader
+	size int64 // that Slack names; -1 if it does not
+	left io.Reader
+}
+
+// mostNamed bounds the memory that is taken because Slack names a size.
+const mostNamed = 1 << 20
+
+func (s *skimmed) Read(p []byte) (int, error) {
+	if s.left == nil {
+		var all bytes.Buffer
+		all.Grow(int(min(max(s.size, 0), mostNamed)) + bytes.MinRead)
+		_, err := all.ReadFrom(s.from)
+		s.left = io.MultiReader(bytes.NewReader(Skim(all.Bytes())), failing{err})
+	}
+	return s.left.Read(p)
+}
+
+// failing is a reader that only has an error, and is empty if that is nil.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}
