@@ -174,6 +174,17 @@ func resultsOf(ctx context.Context, store Store, b approvals.Batch) (approvals.D
 	return b.Results(args)
 }
 
+// approvedArgs are the arguments that [resultsOf] loads.
+func approvedArgs(b approvals.Batch) []approvals.ArgsKey {
+	var all []approvals.ArgsKey
+	for _, a := range b.Approvals {
+		if a.Status == approvals.Approved {
+			all = append(all, approvals.ArgsKey{Batch: b.ID, Digest: a.Call.Digest})
+		}
+	}
+	return all
+}
+
 // refusal reports whether err means that these answers can never be applied,
 // and not that the store did not answer.
 func refusal(err error) bool {

@@ -130,18 +130,23 @@ func (r *Runner) Remote(ctx context.Context, id approvals.RunID) (RemoteRun, err
 	if err != nil {
 		return RemoteRun{}, fmt.Errorf("load run %s: %w", id, err)
 	}
-	out := RemoteRun{Run: run}
+	var b approvals.Batch
 	if run.Deferred != "" {
-		if out.Batch, err = r.c.Store.Batch(ctx, run.Deferred); err != nil {
+		if b, err = r.c.Store.Batch(ctx, run.Deferred); err != nil {
 			return RemoteRun{}, fmt.Errorf("load batch %s: %w", run.Deferred, err)
 		}
 	}
+	return r.remoteOf(ctx, run, b)
+}
+
+// remoteOf returns the run with its batch and its calls.
+func (r *Runner) remoteOf(ctx context.Context, run Run, b approvals.Batch) (RemoteRun, error) {
 	messages, err := r.c.Store.Messages(ctx, run.Thread, run.From, run.To)
 	if err != nil {
 		return RemoteRun{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)
 	}
-	out.Calls, err = rulingsOf(messages, out.Batch)
-	return out, err
+	calls, err := rulingsOf(messages, b)
+	return RemoteRun{Run: run, Batch: b, Calls: calls}, err
 }
 
 // Deliver gives the answers of a settled batch to the executor of its run, and
@@ -155,11 +160,11 @@ func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
 	if !b.Settled() {
 		return nil
 	}
-	remote, err := r.Remote(ctx, b.Run)
+	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Threads: []string{b.Thread}, Args: approvedArgs(b)})
+	run, err := r.c.Store.Run(ctx, b.Run)
 	if err != nil {
-		return err
+		return fmt.Errorf("load run %s: %w", b.Run, err)
 	}
-	run := remote.Run
 	switch {
 	case run.Deferred != id || b.Executor != run.Executor:
 		return fmt.Errorf("batch %s is settled, but run %s does not wait for it", id, run.ID)
@@ -171,6 +176,10 @@ func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
 	deliver := r.c.Deliver[run.Executor]
 	if deliver == nil {
 		return fmt.Errorf("nothing here delivers to the executor %q of run %s", run.Executor, run.ID)
+	}
+	remote, err := r.remoteOf(ctx, run, b)
+	if err != nil {
+		return err
 	}
 	answers, err := resultsOf(ctx, r.c.Store, b)
 	if err != nil {

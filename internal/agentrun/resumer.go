@@ -34,6 +34,11 @@ func ResumeRunID(id approvals.BatchID) (approvals.RunID, error) {
 }
 
 func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
+	runID, err := ResumeRunID(id)
+	if err != nil {
+		return err
+	}
+	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{id}, Runs: []approvals.RunID{runID}})
 	b, err := r.c.Store.Batch(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load batch %s: %w", id, err)
@@ -41,16 +46,13 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 	if !b.Settled() {
 		return nil
 	}
-	runID, err := ResumeRunID(id)
-	if err != nil {
-		return err
-	}
 	switch _, err := r.c.Store.Run(ctx, runID); {
 	case err == nil:
 		return nil
 	case !errors.Is(err, approvals.ErrNotFound):
 		return fmt.Errorf("load run %s: %w", runID, err)
 	}
+	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Threads: []string{b.Thread}})
 	parent, err := r.c.Store.Run(ctx, b.Run)
 	if err != nil {
 		return fmt.Errorf("load run %s: %w", b.Run, err)

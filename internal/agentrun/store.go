@@ -27,6 +27,9 @@ type Store interface {
 	Commit(ctx context.Context, c Commit) error
 	// Confirm is that of [approvals.Store].
 	Confirm(ctx context.Context, id string) error
+	// Prefetch returns a context in which the first read of any of these documents reads
+	// all of them, and each is handed out once.
+	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 }
 
 // A Commit is everything that changes in one step, all of it or nothing. All

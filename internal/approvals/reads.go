@@ -4,6 +4,7 @@ package approvals
 // client, so a document need not exist.
 type Reads struct {
 	Runs    []RunID
+	Threads []string // see [Batch.Thread]
 	Batches []BatchID
 	Args    []ArgsKey
 	Memos   []MemoKey

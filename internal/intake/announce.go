@@ -15,7 +15,8 @@ import (
 const announceMemo = "announcements"
 
 // An announcedDoc is that memo. What a batch still says needs none; a decision that
-// was taken back it does not say. While nothing is decided there is no memo.
+// was taken back it does not say. While nothing is decided there is no memo, and none
+// is begun once the batch is settled: then nothing is taken back.
 type announcedDoc struct {
 	Schema  int            `json:"v"`
 	Decided []decisionTold `json:"decided,omitempty"`
@@ -36,6 +37,9 @@ func (d decisionTold) key() string { return string(d.By) + "|" + d.At.UTC().Form
 // [EventCreated] and [EventSettled] are told by [Service.Ask] and
 // [Service.Deliver].
 func (s *Service) Announce(ctx context.Context, id approvals.BatchID) error {
+	ctx = s.c.Store.Prefetch(ctx, approvals.Reads{
+		Memos: []approvals.MemoKey{{ID: string(id), Surface: announceMemo}}, Batches: []approvals.BatchID{id},
+	})
 	b, err := s.c.Desk.Batch(ctx, id)
 	if err != nil {
 		return err
@@ -55,7 +59,7 @@ func (s *Service) Announce(ctx context.Context, id approvals.BatchID) error {
 		}
 	}
 	var doc []byte
-	if version > 0 || len(now.Decided) > 0 {
+	if version > 0 || (len(now.Decided) > 0 && !b.Settled()) {
 		if doc, err = json.Marshal(now); err != nil {
 			return fmt.Errorf("encode what was announced of %s: %w", id, err)
 		}

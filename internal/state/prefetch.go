@@ -39,6 +39,9 @@ func (s *Store) Prefetch(ctx context.Context, r approvals.Reads) context.Context
 	for _, id := range r.Runs {
 		document(string(id), func(at partition) hashKey { return at.run(string(id)) })
 	}
+	for _, id := range r.Threads {
+		document(id, func(at partition) hashKey { return at.thread(id) })
+	}
 	for _, a := range r.Args {
 		if at, err := s.partitionOf(string(a.Batch)); err == nil {
 			k := string(at.args(string(a.Batch), a.Digest))
