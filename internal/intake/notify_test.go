@@ -22,10 +22,16 @@ type notified struct {
 func newNotified(t *testing.T) *notified {
 	t.Helper()
 	n := &notified{world: newWorld(t)}
+	n.listens()
+	return n
+}
+
+// listens makes the service of the world tell its endpoints.
+func (n *notified) listens() {
+	n.Helper()
 	var err error
 	n.Service, err = intake.New(intake.Config{Store: n.store, Feed: state.NewFeed(n.store), Runner: n.runner, Desk: n.desk, Now: n.clock.Now, Notify: n.notify})
-	require.NoError(t, err)
-	return n
+	require.NoError(n, err)
 }
 
 func (n *notified) notify(_ context.Context, x intake.Notice) error {
@@ -40,6 +46,28 @@ var hooked = func() intake.Client {
 	c.Endpoints = []string{"ci"}
 	return c
 }()
+
+func TestWhatFollowsADecisionReadsTogetherWhatItCan(t *testing.T) {
+	n := newNotified(t)
+	seen := n.counted()
+	n.listens()
+	r := n.ask(ask("x", "write"))
+	n.approve(r, "c0")
+	seen.Taken()
+	require.NoError(t, n.runner.Deliver(t.Context(), r.Batch))
+	require.Equal(t, [][]string{
+		{"hmget"},                 // the batch
+		{"hmget", "hmget", "get"}, // the run, its thread and the arguments
+		{"lrange"},                // the calls of the run
+		{"hmget"},                 // whom to tell
+		{"evalsha"},               // the end of the run
+	}, seen.Taken())
+	require.NoError(t, n.Announce(t.Context(), r.Batch))
+	require.Equal(t, [][]string{{"hmget", "hmget"}, {"hmget"}, {"evalsha"}}, seen.Taken())
+	_, version, err := n.store.Memo(t.Context(), string(r.Batch), "announcements")
+	require.NoError(t, err)
+	require.Zero(t, version, "no decision about it is taken back any more")
+}
 
 func TestAnEndpointIsToldThatARequestWaitsAndThatItIsSettled(t *testing.T) {
 	n := newNotified(t)

@@ -195,7 +195,7 @@ func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	defer s.written(ctx, c)
 	defer func() { c.noteMoves(ctx, failed, err) }()
 	args := c.args(ctx)
-	cmd := ask(ctx, s, func(client redis.Cmdable) *redis.Cmd { return s.script.EvalSha(ctx, client, c.keys, args...) })
+	cmd := along(ctx, s, func(client redis.Cmdable) *redis.Cmd { return s.script.EvalSha(ctx, client, c.keys, args...) })
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		cmd = s.script.Eval(ctx, s.client, c.keys, args...)
 	}

@@ -14,8 +14,8 @@ import (
 // answered sooner, and work that follows the answer reads the document again.
 const prefetchKept = time.Second
 
-// Prefetch returns a context in which the first read of any of these documents reads all
-// of them in one round trip. Memos are read before batches, so a batch may be newer than
+// Prefetch returns a context in which the first read of any of these documents, or the
+// first commit, reads all of them in the same round trip. Memos are read before batches, so a batch may be newer than
 // its memo and is never older. Arguments never change; every other document that was read
 // in advance is used once: a second read, after a lost race for example, goes to the
 // server, and so does a read after a commit in this context that wrote the document.
@@ -79,14 +79,37 @@ func (s *conn) prefetched(ctx context.Context, key string) redis.Cmder {
 	if _, fixed := cmd.(*redis.StringCmd); !fixed {
 		delete(p.found, key)
 	}
-	if p.pipe != nil {
-		p.at = s.now()
-		_, _ = p.pipe.Exec(ctx) // each command has its own error
-		p.pipe = nil
-	}
+	p.send(ctx)
 	if age := s.now().Sub(p.at); age < 0 || age > prefetchKept || unanswered(cmd.Err()) {
 		return nil
 	}
+	return cmd
+}
+
+// send reads everything, if that was not done yet. The caller holds mu.
+func (p *prefetch) send(ctx context.Context) {
+	if p.pipe == nil {
+		return
+	}
+	p.at = p.conn.now()
+	_, _ = p.pipe.Exec(ctx) // each command has its own error
+	p.pipe = nil
+}
+
+// along asks for something in the same round trip as what the context reads in advance,
+// if that was not sent yet.
+func along[C redis.Cmder](ctx context.Context, s *conn, run func(redis.Cmdable) C) C {
+	p, ok := ctx.Value(prefetchKey{}).(*prefetch)
+	if !ok || p.conn != s {
+		return ask(ctx, s, run)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pipe == nil {
+		return ask(ctx, s, run)
+	}
+	cmd := run(p.pipe)
+	p.send(ctx)
 	return cmd
 }
 

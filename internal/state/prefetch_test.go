@@ -93,11 +93,21 @@ func prefetches(t *testing.T, c redis.UniversalClient) {
 	now = now.Add(2 * time.Second)
 	memo(ahead, "4")
 
+	// A commit before the first read is in the same round trip.
+	ahead = s.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{b.ID}, Memos: []approvals.MemoKey{{ID: elsewhere, Surface: "people"}}})
+	seen.Taken()
+	require.NoError(t, s.CommitMemo(ahead, elsewhere, "people", []byte("5"), 4, 0))
+	_, err = s.Batch(ahead, b.ID)
+	require.NoError(t, err)
+	counts(1)
+	memo(ahead, "5") // and what it has written is read again
+	require.ErrorIs(t, s.CommitMemo(s.Prefetch(ctx, all), elsewhere, "people", []byte("6"), 4, 0), approvals.ErrConflict)
+
 	// A reader whose time is over takes nothing from the others.
 	ahead = s.Prefetch(ctx, all)
 	over, cancel := context.WithCancel(ahead)
 	cancel()
 	_, err = s.Batch(over, b.ID)
 	require.ErrorIs(t, err, context.Canceled)
-	memo(ahead, "4")
+	memo(ahead, "5")
 }

@@ -53,11 +53,15 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 		Memos: []approvals.MemoKey{c.Placements.Key(approvals.BatchID(id))}, Batches: []approvals.BatchID{approvals.BatchID(id)},
 	})
 	var b approvals.Batch
-	h, err := c.Placements.notes().ClaimIf(ctx, id, func(body *anchors) (err error) {
+	h, err := c.Placements.notes().ClaimIf(ctx, id, func(body *anchors) (_ context.Context, err error) {
 		if b, err = c.Desk.Batch(ctx, approvals.BatchID(id)); err != nil {
-			return fmt.Errorf("load batch %s: %w", id, err)
+			return nil, fmt.Errorf("load batch %s: %w", id, err)
 		}
-		return c.mustWait(ctx, b, body)
+		if err := c.mustWait(ctx, b, body); err != nil {
+			return nil, err
+		}
+		ctx = c.Placements.Memos.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Args: body.redraws(b)})
+		return ctx, nil
 	})
 	if err != nil {
 		return err
@@ -103,7 +107,6 @@ func (c *Cards) lowPriority(ctx context.Context, shown card.Card) bool {
 // draw draws the batch under the claim, so that it never draws an older state over a
 // newer one.
 func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (int64, error) {
-	ctx = c.Placements.Memos.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Args: h.Body.redraws(b)})
 	run, err := c.Runs.Run(ctx, b.Run)
 	if err != nil {
 		return 0, fmt.Errorf("load run %s: %w", b.Run, err)

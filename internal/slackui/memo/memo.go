@@ -101,13 +101,14 @@ func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 // the claim or the lease ends. While someone else holds the claim, Claim returns
 // a [*slackapi.LaterError].
 func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
-	return l.ClaimIf(ctx, id, func(*T) error { return nil })
+	return l.ClaimIf(ctx, id, func(*T) (context.Context, error) { return ctx, nil })
 }
 
-// ClaimIf calls ready with the record, and then is [Notes.Claim]. If ready returns an
-// error, ClaimIf returns it and claims nothing, so that work that has to wait is put off
-// cheaply.
-func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) error) (*Claim[T], error) {
+// ClaimIf calls ready with the record, and then is [Notes.Claim] with the context that
+// ready returns, so that what is to be read next can be read together with the claim. If
+// ready returns an error, ClaimIf returns it and claims nothing, so that work that has to
+// wait is put off cheaply.
+func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (context.Context, error)) (*Claim[T], error) {
 	n, version, err := l.Load(ctx, id)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) er
 	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
 		return nil, &slackapi.LaterError{After: min(left, lookAgain(lease-left)), Err: ErrBusy}
 	}
-	if err := ready(&n.Body); err != nil {
+	if ctx, err = ready(&n.Body); err != nil {
 		return nil, err
 	}
 	h := &Claim[T]{notes: l, ID: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text()}
