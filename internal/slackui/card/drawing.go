@@ -24,19 +24,31 @@ type drawing struct {
 	detail blockkit.Detail
 	cut    bool // it leaves out something of a call
 	blocks []slack.Block
+
+	summaries map[approvals.ToolCallID]string
 }
 
 // draw draws the card with the most detail for which there is room.
 func (c Card) draw(now time.Time) *drawing {
-	d := &drawing{Card: c, now: now}
+	d := &drawing{Card: c, now: now, summaries: make(map[approvals.ToolCallID]string)}
 	d.rows = d.groupRows()
 	for _, d.detail = range Details {
 		d.cut = false
-		if d.blocks = d.render(); textLength(d.blocks) <= maxCardText {
+		if d.blocks = d.render(); fits(d.blocks) {
 			break
 		}
 	}
 	return d
+}
+
+// Summary is [Card.Summary], which is made once: several texts of the card hold it.
+func (d *drawing) Summary(a approvals.Approval) string {
+	said, ok := d.summaries[a.Call.ID]
+	if !ok {
+		said = d.Card.Summary(a)
+		d.summaries[a.Call.ID] = said
+	}
+	return said
 }
 
 // render draws the card with its detail.
@@ -182,12 +194,15 @@ func (d *drawing) room() int {
 	return min(10, max(1, (50-header-n*others)/n))
 }
 
-// textLength counts the characters of every text in the blocks.
-func textLength(blocks []slack.Block) int {
+// fits reports whether a card may have these blocks. Their texts are in what is sent, so
+// they are counted only if that is longer than they may be.
+func fits(blocks []slack.Block) bool {
 	raw, err := json.Marshal(blocks)
-	if err != nil {
-		return maxCardText + 1
-	}
+	return err == nil && (len(raw) <= maxCardText || textLength(raw) <= maxCardText)
+}
+
+// textLength counts the characters of every text in encoded blocks.
+func textLength(raw []byte) int {
 	var tree any
 	if json.Unmarshal(raw, &tree) != nil {
 		return maxCardText + 1

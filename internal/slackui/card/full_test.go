@@ -21,7 +21,7 @@ func TestAModalPagesThroughWhatDoesNotFit(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, len(raw), 240_000)
 		require.LessOrEqual(t, len(page), pageBlocks)
-		total += textLength(page)
+		total += textLength(raw)
 	}
 	require.Greater(t, total, 210_000)
 	_, ok := pages[0][0].(*slack.RichTextBlock)
