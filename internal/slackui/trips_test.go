@@ -210,3 +210,18 @@ func TestACallThatAsksOtherGroupsThanTheLastIsDecidedByThose(t *testing.T) {
 	require.Equal(t, 200, o.press("U0CAROL", card, "approve", 0).Status)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }
+
+// A reply that may not be edited yet is put off with one read, and nothing is written.
+func TestAReplyThatChangedAMomentAgoIsPutOffWithOneRead(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	run := startedIn(o.say("U0ALICE", "look"))
+	require.NoError(t, o.reply(run))
+	run.Status, run.Version = agentrun.RunRunning, 2
+	o.setRun(run)
+	seen := o.counted()
+	err := o.ui.Replies.Reconcile(t.Context(), string(run.ID))
+	require.ErrorContains(t, err, "the message changed a moment ago")
+	require.Equal(t, [][]string{{"hmget", "hmget"}}, seen.Taken())
+	o.now.move(2 * time.Second)
+	require.NoError(t, o.ui.Replies.Reconcile(t.Context(), string(run.ID)))
+}

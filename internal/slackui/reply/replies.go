@@ -91,16 +91,55 @@ func (r *Replies) notes() memo.Notes[replies] {
 // calls it. A [*slackapi.LaterError] says when to try again; any other error is a
 // failure.
 func (r *Replies) Reconcile(ctx context.Context, id string) error {
-	return r.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[replies]) (int64, error) {
-		return r.draw(ctx, h, approvals.RunID(id))
+	// The run is read after the record, so it is no older than what was drawn.
+	ctx = r.Memos.Prefetch(ctx, approvals.Reads{
+		Memos: []approvals.MemoKey{{ID: id, Surface: r.notes().Surface}}, Runs: []approvals.RunID{approvals.RunID(id)},
 	})
+	var run agentrun.Run
+	h, err := r.notes().ClaimIf(ctx, id, func(body *replies) (_ context.Context, err error) {
+		if run, err = r.Runs.Run(ctx, approvals.RunID(id)); err != nil {
+			return nil, fmt.Errorf("load run %s: %w", id, err)
+		}
+		return ctx, r.mustWait(ctx, run, body)
+	})
+	if err != nil {
+		return err
+	}
+	return h.Draw(ctx, func(ctx context.Context, h *memo.Claim[replies]) (int64, error) { return r.draw(ctx, h, run) })
 }
 
-func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals.RunID) (int64, error) {
-	run, err := r.Runs.Run(ctx, id)
-	if err != nil {
-		return 0, fmt.Errorf("load run %s: %w", id, err)
+// mustWait returns a [*slackapi.LaterError] if the message of the run shows its progress,
+// is to say something else, and was edited a moment ago. Otherwise it returns nil.
+func (r *Replies) mustWait(ctx context.Context, run agentrun.Run, body *replies) error {
+	at := len(body.Replies) > 0 && body.Replies[0].TS != ""
+	if !at || run.Parent != "" || finished(run) || run.Origin.Surface != ref.Surface {
+		return nil
 	}
+	late := r.tooSoon(body.Replies[0])
+	if late == nil {
+		return nil
+	}
+	messages, err := r.messages(ctx, run)
+	if err != nil || messages[0].Sum() == body.Replies[0].Sum {
+		return err
+	}
+	return late
+}
+
+// tooSoon returns a [*slackapi.LaterError] within the least time between two edits of a
+// message.
+func (r *Replies) tooSoon(shown Reply) error {
+	now, every := r.Now(), editEvery
+	if r.API.Throttle.Busy(slackapi.PostUpdate, shown.Channel, now) {
+		every = editBusy
+	}
+	if left := shown.At.Add(every).Sub(now); left > 0 {
+		return &slackapi.LaterError{After: left, Err: errTooOften}
+	}
+	return nil
+}
+
+func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], run agentrun.Run) (int64, error) {
 	if run.Origin.Surface != ref.Surface {
 		return run.Version, nil
 	}
@@ -201,12 +240,10 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 	if old.Sum == sum {
 		return nil
 	}
-	every := editEvery
-	if r.API.Throttle.Busy(slackapi.PostUpdate, old.Channel, now) {
-		every = editBusy
-	}
-	if left := old.At.Add(every).Sub(now); left > 0 && !soon {
-		return &slackapi.LaterError{After: left, Err: errTooOften}
+	if !soon {
+		if err := r.tooSoon(old); err != nil {
+			return err
+		}
 	}
 	err := r.API.Update(ctx, old.Channel, old.TS, m)
 	if slackapi.HasCode(err, slackapi.Gone...) {
