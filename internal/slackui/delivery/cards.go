@@ -53,15 +53,11 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 		Memos: []approvals.MemoKey{c.Placements.Key(approvals.BatchID(id))}, Batches: []approvals.BatchID{approvals.BatchID(id)},
 	})
 	var b approvals.Batch
-	h, err := c.Placements.notes().ClaimIf(ctx, id, func(body *anchors) (_ context.Context, err error) {
+	ctx, h, err := c.Placements.notes().ClaimIf(ctx, id, func(body *anchors) (_ approvals.Reads, err error) {
 		if b, err = c.Desk.Batch(ctx, approvals.BatchID(id)); err != nil {
-			return nil, fmt.Errorf("load batch %s: %w", id, err)
+			return approvals.Reads{}, fmt.Errorf("load batch %s: %w", id, err)
 		}
-		if err := c.mustWait(ctx, b, body); err != nil {
-			return nil, err
-		}
-		ctx = c.Placements.Memos.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Args: body.redraws(b)})
-		return ctx, nil
+		return approvals.Reads{Runs: []approvals.RunID{b.Run}, Args: body.redraws(b)}, c.mustWait(ctx, b, body)
 	})
 	if err != nil {
 		return err

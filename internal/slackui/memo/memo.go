@@ -101,32 +101,35 @@ func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 // the claim or the lease ends. While someone else holds the claim, Claim returns
 // a [*slackapi.LaterError].
 func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
-	return l.ClaimIf(ctx, id, func(*T) (context.Context, error) { return ctx, nil })
+	_, h, err := l.ClaimIf(ctx, id, func(*T) (approvals.Reads, error) { return approvals.Reads{}, nil })
+	return h, err
 }
 
-// ClaimIf calls ready with the record, and then is [Notes.Claim] with the context that
-// ready returns, so that what is to be read next can be read together with the claim. If
-// ready returns an error, ClaimIf returns it and claims nothing, so that work that has to
-// wait is put off cheaply.
-func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (context.Context, error)) (*Claim[T], error) {
+// ClaimIf calls ready with the record, and then is [Notes.Claim]. What ready returns is
+// read together with the claim, for the context that is returned. If ready returns an
+// error, ClaimIf returns it and claims nothing, so that work that has to wait is put off
+// cheaply.
+func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (approvals.Reads, error)) (context.Context, *Claim[T], error) {
 	n, version, err := l.Load(ctx, id)
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
 	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
-		return nil, &slackapi.LaterError{After: min(left, lookAgain(lease-left)), Err: ErrBusy}
+		return ctx, nil, &slackapi.LaterError{After: min(left, lookAgain(lease-left)), Err: ErrBusy}
 	}
-	if ctx, err = ready(&n.Body); err != nil {
-		return nil, err
+	reads, err := ready(&n.Body)
+	if err != nil {
+		return ctx, nil, err
 	}
+	ctx = l.Memos.Prefetch(ctx, reads)
 	h := &Claim[T]{notes: l, ID: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text()}
 	if err := h.commit(ctx, h.owner, 0); err != nil {
 		if errors.Is(err, approvals.ErrConflict) {
-			return nil, &slackapi.LaterError{After: lookAgain(0), Err: ErrBusy}
+			return ctx, nil, &slackapi.LaterError{After: lookAgain(0), Err: ErrBusy}
 		}
-		return nil, err
+		return ctx, nil, err
 	}
-	return h, nil
+	return ctx, h, nil
 }
 
 // lookAgain is how long to wait for a holder whose claim was last saved so long

@@ -96,11 +96,11 @@ func (r *Replies) Reconcile(ctx context.Context, id string) error {
 		Memos: []approvals.MemoKey{{ID: id, Surface: r.notes().Surface}}, Runs: []approvals.RunID{approvals.RunID(id)},
 	})
 	var run agentrun.Run
-	h, err := r.notes().ClaimIf(ctx, id, func(body *replies) (_ context.Context, err error) {
+	ctx, h, err := r.notes().ClaimIf(ctx, id, func(body *replies) (_ approvals.Reads, err error) {
 		if run, err = r.Runs.Run(ctx, approvals.RunID(id)); err != nil {
-			return nil, fmt.Errorf("load run %s: %w", id, err)
+			return approvals.Reads{}, fmt.Errorf("load run %s: %w", id, err)
 		}
-		return ctx, r.mustWait(ctx, run, body)
+		return approvals.Reads{}, r.mustWait(ctx, run, body)
 	})
 	if err != nil {
 		return err

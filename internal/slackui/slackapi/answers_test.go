@@ -12,14 +12,13 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// answering is a client of a Slack that answers everything with the status and the body.
-func answering(t *testing.T, header string, status int, body string) *Client {
+// answering is a client of a Slack that answers everything with the body.
+func answering(t *testing.T, length, body string) *Client {
 	t.Helper()
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if header != "" {
-			w.Header().Set("Content-Length", header)
+		if length != "" {
+			w.Header().Set("Content-Length", length)
 		}
-		w.WriteHeader(status)
 		_, _ = fmt.Fprint(w, body)
 	}))
 	t.Cleanup(at.Close)
@@ -29,13 +28,13 @@ func answering(t *testing.T, header string, status int, body string) *Client {
 // These blocks are none, which the client does not notice.
 func TestTheBlocksThatSlackRepeatsAreNotDecoded(t *testing.T) {
 	m := blockkit.ParagraphMessage("Hello.", blockkit.Say("Hello."))
-	a := answering(t, "", http.StatusOK, `{"ok":true,"channel":"C1","ts":"1.1","text":"Hello.","message":{"text":"Hello.","blocks":[{"type":7}],"ts":"1.1"}}`)
+	a := answering(t, "", `{"ok":true,"channel":"C1","ts":"1.1","text":"Hello.","message":{"text":"Hello.","blocks":[{"type":7}],"ts":"1.1"}}`)
 	require.NoError(t, a.Update(t.Context(), "C1", "1.1", m))
 	ts, err := a.Post(t.Context(), "C1", "", m)
 	require.NoError(t, err)
 	require.Equal(t, "1.1", ts)
 
-	hash, err := answering(t, "", http.StatusOK, `{"ok":true,"view":{"id":"V1","blocks":[{"type":7}],"hash":"1.x"}}`).PublishView(t.Context(), "U1", "", slack.HomeTabViewRequest{})
+	hash, err := answering(t, "", `{"ok":true,"view":{"id":"V1","blocks":[{"type":7}],"hash":"1.x"}}`).PublishView(t.Context(), "U1", "", slack.HomeTabViewRequest{})
 	require.NoError(t, err)
 	require.Equal(t, "1.x", hash)
 }
@@ -43,12 +42,12 @@ func TestTheBlocksThatSlackRepeatsAreNotDecoded(t *testing.T) {
 func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	m := blockkit.ParagraphMessage("Hello.", blockkit.Say("Hello."))
 	for name, a := range map[string]*Client{
-		"shorter than Slack says": answering(t, "900", http.StatusOK, `{"ok":true,"channel":"C1","ts":"1.1"`),
-		"in the middle":           answering(t, "", http.StatusOK, `{"ok":true,"channel":"C1","ts":"1.1","message":{"blocks":[`),
-		"empty":                   answering(t, "", http.StatusOK, ``),
+		"shorter than Slack says": answering(t, "900", `{"ok":true,"channel":"C1","ts":"1.1"`),
+		"in the middle":           answering(t, "", `{"ok":true,"channel":"C1","ts":"1.1","message":{"blocks":[`),
+		"empty":                   answering(t, "", ``),
 	} {
 		t.Run(name, func(t *testing.T) { require.Error(t, a.Update(t.Context(), "C1", "1.1", m)) })
 	}
-	err := answering(t, "", http.StatusOK, `{"ok":false,"error":"message_not_found"}`).Update(t.Context(), "C1", "1.1", m)
+	err := answering(t, "", `{"ok":false,"error":"message_not_found"}`).Update(t.Context(), "C1", "1.1", m)
 	require.True(t, HasCode(err, Gone...), "%v", err)
 }
