@@ -26,7 +26,8 @@ const (
 )
 
 // The ranks of the kinds that share workers, the first to be served first: people wait
-// for some of them, and the cards of expired requests come after the deadlines.
+// for some of them, and the cards of expired requests come after the deadlines. What a
+// decision starts is urgent besides: it makes those that draw do it one at a time.
 const (
 	resuming = iota + 1
 	answering
@@ -41,10 +42,10 @@ const (
 // missing here is an error of [newBot].
 func (b *bot) work() []state.Task {
 	return []state.Task{
-		{Kind: state.Runs, Limit: runLimit, Parked: b.runParked, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Runs, Urgent: true, Limit: runLimit, Parked: b.runParked, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Work(ctx, approvals.RunID(id))
 		}},
-		{Kind: state.Resumes, Rank: resuming, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Resumes, Urgent: true, Rank: resuming, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Resume(ctx, approvals.BatchID(id))
 		}},
 		{Kind: state.Deliveries, Rank: delivering, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {

@@ -26,6 +26,17 @@ func TestABotWithoutATaskForSomeKindDoesNotStart(t *testing.T) {
 	}
 }
 
+// What a decision starts makes the work on cards and messages wait, which never makes
+// anything wait.
+func TestWhatADecisionStartsIsUrgent(t *testing.T) {
+	urgent := map[state.Kind]bool{}
+	for _, task := range newInstallation(t, slacksim.Config{}).bot().work() {
+		urgent[task.Kind] = task.Urgent
+		require.False(t, task.Urgent && task.Slow, "%s draws", task.Kind)
+	}
+	require.True(t, urgent[state.Resumes] && urgent[state.Runs])
+}
+
 // A follower of a bot sees what becomes of a deferral of its agent.
 type follower struct {
 	*installation

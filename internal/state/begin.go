@@ -90,7 +90,10 @@ func (l *loop) begin(ctx, work context.Context, group []result) {
 	for i, r := range group {
 		reasons[i] = l.overdue[r.id]
 	}
-	leave := func() {}
+	over, leave := func() {}, func() {}
+	if l.task.Urgent && slices.ContainsFunc(group, func(r result) bool { return r.awaited }) {
+		over = l.shared.hurry()
+	}
 	if len(group) > 1 {
 		pipe := l.d.store.sharePipe(len(group))
 		leave = func() { pipe.leave(work) }
@@ -101,7 +104,10 @@ func (l *loop) begin(ctx, work context.Context, group []result) {
 		group[i].verdict = l.one(ctx, work, group[i], reasons[i])
 	}
 	go func() {
-		defer func() { l.done <- group }() // also when a handler ends its goroutine
+		defer func() { // also when a handler ends its goroutine
+			over()
+			l.done <- group
+		}()
 		var others sync.WaitGroup
 		defer others.Wait()
 		for i := range group[1:] {

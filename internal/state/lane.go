@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 const (
@@ -13,6 +14,9 @@ const (
 	// laneQuick of these are never given to kinds that wait for others than the
 	// store.
 	laneQuick = 4
+	// urgentFor is how long an urgent item holds other kinds up at most: a run may wait
+	// for a model, or work on a call, for minutes.
+	urgentFor = 50 * time.Millisecond
 )
 
 // A lane is shared by the loops of kinds with a rank. It bounds how many items are
@@ -21,9 +25,14 @@ const (
 // handle one item. The others are given to the kind with the lowest rank first: while
 // it has more than it may handle, those behind it handle one at a time. Kinds that
 // wait for others than the store hold nobody up once they have all they may have.
+//
+// While something urgent is handled, the slow kinds begin one item each: a run that
+// resumes makes a dozen round trips to Redis, and at each of them it would wait for the
+// CPU that a dozen cards take.
 type lane struct {
 	mu      sync.Mutex
 	members []*member // by rank
+	urgent  int       // items, each of them for at most urgentFor
 }
 
 // A member is a loop in a lane. A nil one is in none, and is never held up.
@@ -48,6 +57,25 @@ func (a *lane) join(t Task) *member {
 	}
 	a.members = slices.Insert(a.members, at, m)
 	return m
+}
+
+// hurry says that an urgent item is handled, until over is called.
+func (a *lane) hurry() (over func()) {
+	a.mu.Lock()
+	a.urgent++
+	a.mu.Unlock()
+	end := sync.OnceFunc(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.urgent--; a.urgent == 0 {
+			a.tell()
+		}
+	})
+	limit := time.AfterFunc(urgentFor, end)
+	return func() {
+		limit.Stop()
+		end()
+	}
 }
 
 // ready is when take may find room again.
@@ -111,6 +139,9 @@ func (m *member) done() {
 func (a *lane) fits(m *member) bool {
 	if m.held == 0 {
 		return true
+	}
+	if a.urgent > 0 && m.task.Slow {
+		return false
 	}
 	shared, slow := 0, 0
 	for _, x := range a.members {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -100,4 +101,105 @@ func TestAKindWithMoreThanItsWorkersHandleHoldsTheOthersUp(t *testing.T) {
 	require.NotEmpty(t, next.ready())
 	require.True(t, next.take())
 	first.finished(<-first.done)
+}
+
+// However much is urgent, one item of each kind that draws is handled at any time, and
+// other kinds have their places. Those that draw are told when nothing is urgent any more.
+func TestWhatIsUrgentLeavesOneItemToEachKindThatDraws(t *testing.T) {
+	var a lane
+	deadlines := a.join(Task{Kind: Deadlines, Rank: 1})
+	replies := a.join(Task{Kind: Replies, Rank: 2, Slow: true})
+	cards := a.join(Task{Kind: Cards, Rank: 3, Slow: true})
+	over := a.hurry()
+	for range 100 {
+		next := a.hurry()
+		over()
+		over = next
+		for _, m := range []*member{replies, cards} {
+			require.True(t, m.take(), "each kind may handle one item")
+			require.False(t, m.take())
+			m.give()
+		}
+	}
+	for range laneWorkers + 1 {
+		require.True(t, deadlines.take())
+	}
+	for range laneWorkers + 1 {
+		deadlines.give()
+	}
+	deadlines.done()
+
+	require.True(t, replies.take())
+	require.False(t, replies.take())
+	heard(replies)
+	over()
+	require.NotEmpty(t, replies.ready())
+	require.True(t, replies.take())
+}
+
+// heard has a member told only of what follows.
+func heard(m *member) {
+	for len(m.ready()) > 0 {
+		<-m.ready()
+	}
+}
+
+// A run that waits for a model, or works on a call, holds nothing up for long.
+func TestAnUrgentItemHoldsTheOthersUpForAShortTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a lane
+		end := make(chan struct{})
+		due := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16, Started: func(Kind, time.Duration) {}}}
+		runs := newLoop(due, Task{Kind: Runs, Urgent: true, Limit: time.Hour, Reconcile: func(context.Context, string) error {
+			<-end
+			runtime.Goexit() // nothing is to be written down
+			return nil
+		}}, &a)
+		runs.resume = make(chan time.Time) // it does not look for more
+		cards := a.join(Task{Kind: Cards, Rank: 1, Slow: true})
+		require.True(t, cards.take())
+
+		runs.queue = []entry{{id: "other", at: 1}}
+		runs.launch(t.Context(), t.Context())
+		require.True(t, cards.take(), "nobody waits for this run")
+		cards.give()
+
+		runs.resume = nil
+		runs.told([]entry{{id: "awaited", at: 1}})
+		runs.launch(t.Context(), t.Context())
+		require.Len(t, runs.inflight, 2)
+		require.False(t, cards.take())
+		heard(cards)
+		time.Sleep(urgentFor - 1)
+		synctest.Wait()
+		require.Empty(t, cards.ready())
+		time.Sleep(1)
+		synctest.Wait()
+		require.NotEmpty(t, cards.ready())
+		require.True(t, cards.take())
+
+		close(end)
+		for range 2 {
+			runs.finished(<-runs.done)
+		}
+		require.Zero(t, a.urgent)
+	})
+}
+
+// Work that ends in time holds nothing up any more.
+func TestAnUrgentItemThatEndsHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a lane
+		cards := a.join(Task{Kind: Cards, Rank: 1, Slow: true})
+		require.True(t, cards.take())
+		first, second := a.hurry(), a.hurry()
+		require.False(t, cards.take())
+		first()
+		require.False(t, cards.take(), "the other one is still under way")
+		second()
+		require.True(t, cards.take())
+		time.Sleep(urgentFor)
+		synctest.Wait()
+		require.Zero(t, a.urgent)
+	})
 }

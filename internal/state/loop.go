@@ -15,10 +15,11 @@ import (
 // A loop works on one kind in one call of [Due.Run]. Only the goroutine of run touches it;
 // handlers send what became of them, and the sweeper leaves hints.
 type loop struct {
-	d     *Due
-	task  Task
-	hints *hints
-	lane  *member
+	d      *Due
+	task   Task
+	hints  *hints
+	shared *lane
+	lane   *member // nil if it has no place in the lane
 
 	dirty    [approvals.Partitions]bool  // to be looked at
 	soon     [approvals.Partitions]score // the next entry that is not due yet
@@ -74,7 +75,7 @@ func newLoop(d *Due, t Task, a *lane) *loop {
 		workers = min(workers, groups)
 	}
 	return &loop{
-		d: d, task: t, hints: newHints(), lane: a.join(t), workers: workers,
+		d: d, task: t, hints: newHints(), shared: a, lane: a.join(t), workers: workers,
 		inflight: make(map[string]score), done: make(chan []result, workers), overdue: make(map[string]string),
 	}
 }
