@@ -149,8 +149,8 @@ func (l *loop) told(all []entry) {
 		n := e.partition
 		l.rests[n].until = time.Time{}
 		told := seen{e, now}
-		if !l.idle(e) {
-			told.last = time.Time{} // what is under way may do it
+		if !l.idle(e) || slices.Contains(l.ended[:], e) {
+			told.last = time.Time{} // what is under way may do it, or a look was faster and it is done
 		}
 		if !l.awaited.put(told) || l.rests[n].times > 0 {
 			l.dirty[n] = true

@@ -81,6 +81,30 @@ func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
 	require.Equal(t, entry{0, "card", at}, r.entry)
 }
 
+// A look may find an entry before its wake-up arrives.
+func TestAwaitedWorkThatWasJustDoneIsNotBegunAgain(t *testing.T) {
+	now := time.Now()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	done := entry{0, "done", scoreOf(now)}
+	l.busy, l.inflight[done.id] = 1, done.at
+	l.finished([]result{{entry: done, verdict: verdict{kept: true}}})
+	l.told([]entry{done})
+	require.False(t, l.finds(t.Context()))
+
+	again := entry{0, "done", done.at + 2}
+	require.NoError(t, client.ZAdd(t.Context(), string(s.partition(0).due(Cards)), redis.Z{Member: again.id, Score: float64(again.at)}).Err())
+	now = now.Add(time.Millisecond)
+	l.told([]entry{again})
+	require.True(t, l.finds(t.Context()), "it has more to do")
+	r, ok := l.next()
+	require.True(t, ok)
+	require.Equal(t, result{entry: again, awaited: true}, r)
+}
+
 // A wake-up of a version that does not know of entries, or of one that says more about
 // them, has its partition looked at.
 func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {

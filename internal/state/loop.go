@@ -26,6 +26,8 @@ type loop struct {
 	queue    []entry                     // found and not begun
 	awaited  awaited                     // told of and not begun
 	inflight map[string]score            // as they were begun, and moved if they were seen otherwise since
+	ended    [64]entry                   // the last that were handled, as they were begun
+	ends     int                         // how many were
 	workers  int                         // groups that are handled at the same time
 	busy     int                         // of these
 	done     chan []result
@@ -136,6 +138,8 @@ func (l *loop) finished(group []result) {
 	for _, r := range group {
 		r.again = r.again || l.inflight[r.id] == moved
 		delete(l.inflight, r.id)
+		l.ended[l.ends%len(l.ended)] = r.entry
+		l.ends++
 		l.became(r)
 	}
 }
