@@ -147,7 +147,7 @@ func (s *persons) Reload(user string) error {
 		return noSuch("person", user)
 	}
 	for _, c := range s.channels {
-		c.messages = slices.DeleteFunc(c.messages, func(m *message) bool { return m.visibleTo == p.ID })
+		c.remove(func(m *message) bool { return m.visibleTo == p.ID })
 	}
 	s.screens.dropStack(p.ID)
 	s.changed()

@@ -39,7 +39,9 @@ type channel struct {
 	Channel
 	creator  string // empty: Alice, long ago
 	created  int64
-	messages []*message // in order of ts
+	messages []*message // in order of ts; add and remove change them
+	byTS     map[string]*message
+	threads  map[string][]*message // those with this threadTS, in order of ts
 }
 
 func (c *channel) has(user string) bool { return slices.Contains(c.Members, user) }
@@ -68,28 +70,44 @@ func (c *channel) kind() string {
 	return "channel"
 }
 
-func (c *channel) find(ts string) *message {
-	for _, m := range c.messages {
-		if m.ts == ts {
-			return m
-		}
-	}
-	return nil
-}
+func (c *channel) find(ts string) *message { return c.byTS[ts] }
 
 // thread returns the replies to the message root that everyone sees.
 func (c *channel) thread(root string) []*message {
 	var replies []*message
-	for _, m := range c.messages {
-		if m.threadTS == root && m.ts != root && m.visibleTo == "" {
+	for _, m := range c.threads[root] {
+		if m.ts != root && m.visibleTo == "" {
 			replies = append(replies, m)
 		}
 	}
 	return replies
 }
 
-func (c *channel) remove(m *message) {
-	c.messages = slices.DeleteFunc(c.messages, func(o *message) bool { return o == m })
+// add appends a message, whose ts and threadTS do not change any more.
+func (c *channel) add(m *message) {
+	if c.byTS == nil {
+		c.byTS, c.threads = make(map[string]*message), make(map[string][]*message)
+	}
+	c.messages, c.byTS[m.ts] = append(c.messages, m), m
+	if m.threadTS != "" {
+		c.threads[m.threadTS] = append(c.threads[m.threadTS], m)
+	}
+}
+
+// remove removes the messages for which gone is true.
+func (c *channel) remove(gone func(m *message) bool) {
+	c.messages = slices.DeleteFunc(c.messages, func(m *message) bool {
+		if !gone(m) {
+			return false
+		}
+		delete(c.byTS, m.ts)
+		if rest := slices.DeleteFunc(c.threads[m.threadTS], func(o *message) bool { return o == m }); len(rest) > 0 {
+			c.threads[m.threadTS] = rest
+		} else {
+			delete(c.threads, m.threadTS)
+		}
+		return true
+	})
 }
 
 // message is a stored message. Its JSON values are never changed once they
@@ -212,7 +230,7 @@ func (s *world) several(in *installation, people []*Person) (c *channel, existed
 // drop deletes a message; a thread keeps a tombstone as its root.
 func (c *channel) drop(m *message) {
 	if len(c.thread(m.ts)) == 0 {
-		c.remove(m)
+		c.remove(func(o *message) bool { return o == m })
 		return
 	}
 	*m = message{ts: m.ts, threadTS: m.ts, user: "USLACKBOT", subtype: "tombstone", text: "This message was deleted."}

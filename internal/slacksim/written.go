@@ -13,7 +13,7 @@ type messages struct {
 // store appends a new message and returns it. The caller holds mu.
 func (s *messages) store(c *channel, m *message) *message {
 	m.ts = s.nextTS()
-	c.messages = append(c.messages, m)
+	c.add(m)
 	s.settle(c, m)
 	s.changed()
 	if m.app != nil {
