@@ -64,7 +64,8 @@ type load struct {
 	// not those before are answered. How long one took counts from when it should
 	// have started.
 	every time.Duration
-	// most is how long it goes on: what has not begun then is not sent.
+	// most is how long it goes on: what has not begun then is not sent, except for the
+	// first one, so that there is something to measure.
 	most time.Duration
 	over <-chan struct{} // ends it too
 	now  func() time.Time
@@ -107,7 +108,7 @@ func (l load) worker(ctx context.Context, addr string, began time.Time, all []re
 	in := bufio.NewReaderSize(conn, 32<<10)
 	for {
 		n := int(next.Add(1)) - 1
-		if n >= len(all) || l.most > 0 && l.now().Sub(began) > l.most {
+		if n >= len(all) || n > 0 && l.most > 0 && l.now().Sub(began) > l.most {
 			return nil
 		}
 		start := began.Add(time.Duration(n) * l.every)
@@ -118,7 +119,9 @@ func (l load) worker(ctx context.Context, addr string, began time.Time, all []re
 		}
 		select {
 		case <-l.over:
-			return nil
+			if n > 0 {
+				return nil
+			}
 		default:
 		}
 		if l.every == 0 {

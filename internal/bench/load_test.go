@@ -52,3 +52,17 @@ func TestAnAnswerWithoutWhatIsWantedHasFailed(t *testing.T) {
 	_, err = l.send(t.Context(), requests(10, "no"))
 	require.ErrorContains(t, err, "the answer is 200 OK: no", "what most answer is no measurement")
 }
+
+// What is measured may be over before the load begins, on a slow machine or a fast bot.
+func TestALoadThatIsOverAtOnceSendsOneRequest(t *testing.T) {
+	over := make(chan struct{})
+	close(over)
+	for name, l := range map[string]load{"over": {over: over}, "no time": {most: 1}} {
+		var seen atomic.Int64
+		l.addrs, l.conns, l.every, l.now = []string{answering(t, &seen)}, 4, time.Millisecond, time.Now
+		took, err := l.send(t.Context(), requests(10, "yes"))
+		require.NoError(t, err, name)
+		require.Len(t, took.each, 1, name)
+		require.EqualValues(t, 1, seen.Load(), name)
+	}
+}
