@@ -36,15 +36,21 @@ func benchFlags(f *flag.FlagSet) *bench.Options {
 	f.DurationVar(&o.Length, "duration", time.Second, "About how long one measurement takes: a `TIME` such as 5s.")
 	f.IntVar(&o.Rounds, "rounds", 3, "Repeat each measurement so many `TIMES`, in turn with the others. The medians are printed.")
 	f.IntVar(&o.Deadlines, "deadlines", 2000, "In the storm, so many `REQUESTS` expire at once.")
-	f.Func("peer", "Measure clicks on a program of others too, in the same run: its `NAME=COMMAND`. May be given more than once; see docs/operate.md.", func(text string) error {
-		p, err := bench.ParsePeer(text)
-		o.Peers = append(o.Peers, p)
-		return err
-	})
+	f.Func("peer", "Measure clicks on a program of others too, in the same run: its `NAME=COMMAND`. May be given more than once; see docs/operate.md.", peersOf(&o.Peers))
+	f.Func("agent", "Measure the steps of another agent too, in the same run: its `NAME=COMMAND`. May be given more than once; see docs/operate.md.", peersOf(&o.Agents))
 	f.IntVar(&o.Pending, "pending", 2000, "So many `REQUESTS` wait for people while the views of a person are measured: up to 1000000, each of which takes about 5 kB of memory.")
 	f.IntVar(&o.Replicas, "replicas", 4, "Compare up to so many `REPLICAS`.")
 	f.BoolVar(&o.JSON, "json", false, "Print JSON.")
 	return o
+}
+
+// peersOf adds each value of a flag to the peers.
+func peersOf(all *[]bench.Peer) func(string) error {
+	return func(text string) error {
+		p, err := bench.ParsePeer(text)
+		*all = append(*all, p)
+		return err
+	}
 }
 
 // runBench measures the bot, which is this program.

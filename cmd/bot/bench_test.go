@@ -89,12 +89,14 @@ func TestTheBenchMeasuresPermittedCallsThroughTheGateway(t *testing.T) {
 	require.Zero(t, value(t, table, "the MCP server itself", "CPU ms"), "it is subtracted")
 }
 
-// A step is one call of the tool. What it costs Redis is compared with a loop that
-// keeps nothing.
+// A step is one call of the tool. What it costs Redis is compared with loops that keep
+// nothing: ours and that of the AI SDK, which does every step that it is asked for.
 func TestTheBenchMeasuresAStepOfTheLoop(t *testing.T) {
-	table := measured(t, "--only", "loop")[0]
+	require.DirExists(t, "../../internal/bench/aisdk/node_modules/ai", "run .ci/deps, which installs the packages")
+	table := measured(t, "--only", "loop", "--agent", "AI SDK=node ../../internal/bench/aisdk/peer.js", "--agent", "another=is-not-installed")[0]
+	require.Contains(t, table.About, "Not measured is another")
 	for _, at := range []string{"1 at once", "16 at once"} {
-		for _, name := range []string{"loop", "loop, pure", "no store"} {
+		for _, name := range []string{"loop", "loop, pure", "no store", "AI SDK"} {
 			require.Positive(t, value(t, table, name+", "+at, "a step, ms"), name)
 		}
 		require.Greater(t, value(t, table, "loop, "+at, "AOF bytes"), value(t, table, "no store, "+at, "AOF bytes"), "the messages of a step are stored")

@@ -33,6 +33,7 @@ type Options struct {
 	Pending   int           // how many requests wait for people
 	Replicas  int           // up to how many replicas are compared
 	Peers     []Peer        // answer clicks too
+	Agents    []Peer        // run agents too
 	JSON      bool
 	Stdout    io.Writer
 	Stderr    io.Writer

@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +56,9 @@ func (b *bench) loop(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	all = append(all, plain)
+	others, missing := b.otherLoops(ctx, &running, model)
+	t.About += missing
+	all = append(append(all, plain), others...)
 	for _, atOnce := range loopRuns {
 		b.said("loop: %d at once, %d rounds", atOnce, b.Rounds)
 		rounds := make([][][]float64, len(all))
@@ -78,33 +82,40 @@ func (b *bench) loop(ctx context.Context) (err error) {
 
 // A loopSubject is an agent loop that is measured.
 type loopSubject struct {
-	name  string
-	tool  *stepTool
-	run   func(ctx context.Context, key string, steps int) error // returns when the run is over
-	store *state.Store                                           // nil if it has none
+	name   string
+	run    func(ctx context.Context, key string, steps int) error // returns when the run is over
+	median func() time.Duration                                   // of the steps since it was called last
+	store  *state.Store                                           // nil if it has none
+	used   func() (time.Duration, bool)                           // the CPU time of another process; nil if it runs in this one
 }
 
 // stepCosts returns what a step takes, and costs, while so many runs go on at once.
 func (b *bench) stepCosts(ctx context.Context, l *loopSubject, atOnce int) ([]float64, error) {
 	n := max(8, atOnce) * max(1, int(b.Length.Seconds()))
-	few, _, err := b.steps(ctx, l, fewSteps, n, atOnce)
+	few, _, _, err := b.steps(ctx, l, fewSteps, n, atOnce)
 	if err != nil {
 		return nil, err
 	}
-	many, step, err := b.steps(ctx, l, manySteps, n, atOnce)
+	many, step, known, err := b.steps(ctx, l, manySteps, n, atOnce)
 	if err != nil {
 		return nil, err
 	}
 	spent := many.minus(few).each(float64(n * (manySteps - fewSteps)))
-	return []float64{ms(step), ms(spent.process), ms(spent.server), spent.commands, spent.trips, spent.aof}, nil
+	used := ms(spent.process)
+	if !known {
+		used = unknown
+	}
+	return []float64{ms(step), used, ms(spent.server), spent.commands, spent.trips, spent.aof}, nil
 }
 
-// steps executes n runs, and returns what they cost and how long a step of them took.
-func (b *bench) steps(ctx context.Context, l *loopSubject, steps, n, atOnce int) (spent cost, step time.Duration, err error) {
+// steps executes n runs, and returns what they cost, how long a step of them took, and
+// whether the CPU time is known.
+func (b *bench) steps(ctx context.Context, l *loopSubject, steps, n, atOnce int) (spent cost, step time.Duration, known bool, err error) {
 	before, err := b.redis.cost(ctx)
 	if err != nil {
-		return cost{}, 0, err
+		return cost{}, 0, false, err
 	}
+	own, _ := cpuOf(l.used)
 	b.started++
 	g, running := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
@@ -112,16 +123,19 @@ func (b *bench) steps(ctx context.Context, l *loopSubject, steps, n, atOnce int)
 		g.Go(func() error { return l.run(running, fmt.Sprintf("run-%d-%d", b.started, i), steps) })
 	}
 	if err := g.Wait(); err != nil {
-		return cost{}, 0, err
+		return cost{}, 0, false, err
 	}
 	looks := 0.0
 	if l.store != nil {
 		if looks, err = b.drained(ctx, l.store); err != nil {
-			return cost{}, 0, err
+			return cost{}, 0, false, err
 		}
 	}
 	after, err := b.redis.cost(ctx)
-	return after.minus(before).without(looks), l.tool.step(), err
+	owned, known := cpuOf(l.used)
+	spent = after.minus(before).without(looks)
+	spent.process += owned - own
+	return spent, l.median(), known, err
 }
 
 // A stepTool is the tool that the runs call. It records when it is called.
@@ -133,7 +147,29 @@ type stepTool struct {
 	mu    sync.Mutex
 	last  map[string]time.Time // of each run that goes on
 	over  map[string]chan struct{}
-	steps []time.Duration
+	times stepTimes
+}
+
+// stepTimes collects how long steps took.
+type stepTimes struct {
+	mu   sync.Mutex
+	each []time.Duration
+}
+
+func (t *stepTimes) took(each ...time.Duration) {
+	t.mu.Lock()
+	t.each = append(t.each, each...)
+	t.mu.Unlock()
+}
+
+// median returns that of what was collected since it was called last.
+func (t *stepTimes) median() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slices.Sort(t.each)
+	out := times{each: t.each}.at(0.5)
+	t.each = nil
+	return out
 }
 
 // stepArgs are the arguments of the tool.
@@ -156,7 +192,7 @@ func (t *stepTool) called(s stepArgs) {
 	defer t.mu.Unlock()
 	now := t.now()
 	if before, ok := t.last[s.Run]; ok {
-		t.steps = append(t.steps, now.Sub(before))
+		t.times.took(now.Sub(before))
 	}
 	t.last[s.Run] = now
 	if s.Step == s.Of {
@@ -173,14 +209,58 @@ func (t *stepTool) starts(run string) <-chan struct{} {
 	return t.over[run]
 }
 
-// step returns the median time of a step since the last call of step.
-func (t *stepTool) step() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	slices.Sort(t.steps)
-	out := times{each: t.steps}.at(0.5)
-	t.steps = nil
-	return out
+// otherLoops starts the agents of others. One that does not start is left out; the table
+// says so.
+func (b *bench) otherLoops(ctx context.Context, running *ends, model string) (all []*loopSubject, missing string) {
+	for _, p := range b.Agents {
+		at, err := p.start(ctx, running, "OPENAI_BASE_URL="+model, "OPENAI_API_KEY=scripted")
+		if err != nil {
+			missing += p.missing(err)
+			continue
+		}
+		took := &stepTimes{}
+		all = append(all, &loopSubject{
+			name: p.Name, median: took.median, used: at.used,
+			run: func(ctx context.Context, key string, steps int) error {
+				each, err := at.runs(ctx, fmt.Sprintf("call look_up %s %d", key, steps))
+				if err == nil && len(each) != steps-1 {
+					err = fmt.Errorf("it took %d steps, not %d", len(each)+1, steps)
+				}
+				took.took(each...)
+				return err
+			},
+		})
+	}
+	return all, missing
+}
+
+// runs has an agent run once, and returns how long its steps took.
+func (p process) runs(ctx context.Context, prompt string) ([]time.Duration, error) {
+	asked, err := json.Marshal(map[string]string{"prompt": prompt})
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+p.addr, bytes.NewReader(asked))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answered %s", answer.Status)
+	}
+	var took struct{ Steps []float64 }
+	if err := json.NewDecoder(answer.Body).Decode(&took); err != nil {
+		return nil, fmt.Errorf("read its answer: %w", err)
+	}
+	each := make([]time.Duration, len(took.Steps))
+	for i, ms := range took.Steps {
+		each[i] = time.Duration(ms * float64(time.Millisecond))
+	}
+	return each, nil
 }
 
 // stepStory is a model that calls the tool as often as the prompt says.
@@ -224,7 +304,7 @@ func (b *bench) agentLoops(ctx context.Context, running *ends, model string) ([]
 			return nil, err
 		}
 		has = append(has, tool)
-		all = append(all, &loopSubject{name: x.name, tool: tool, store: s, run: func(ctx context.Context, key string, steps int) error {
+		all = append(all, &loopSubject{name: x.name, median: tool.times.median, store: s, run: func(ctx context.Context, key string, steps int) error {
 			over := tool.starts(key)
 			_, id, err := ask(ctx, tool.prompt(key, steps))
 			if err != nil {
@@ -272,7 +352,7 @@ func (b *bench) plainLoop(at string) (*loopSubject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &loopSubject{name: "no store", tool: tool, run: func(ctx context.Context, key string, steps int) error {
+	return &loopSubject{name: "no store", median: tool.times.median, run: func(ctx context.Context, key string, steps int) error {
 		tool.starts(key)
 		spec := tool.Spec()
 		request := agentrun.ModelRequest{

@@ -46,7 +46,7 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 	if err != nil {
 		return nil, err
 	}
-	own, _ := s.cpu()
+	own, _ := cpuOf(s.used)
 	before, err := b.redis.cost(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 	if err != nil {
 		return nil, err
 	}
-	owned, known := s.cpu()
+	owned, known := cpuOf(s.used)
 	spent := after.minus(before)
 	spent.process += owned - own
 	spent = spent.without(looks).each(float64(max(1, len(took.each))))
@@ -79,11 +79,13 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 	}, nil
 }
 
-func (s subject) cpu() (time.Duration, bool) {
-	if s.used == nil {
+// cpuOf returns the CPU time that another process has used, none if there is none, and
+// whether it is known.
+func cpuOf(used func() (time.Duration, bool)) (time.Duration, bool) {
+	if used == nil {
 		return 0, true
 	}
-	return s.used()
+	return used()
 }
 
 // load sends requests for three times as long as they should take on a machine with

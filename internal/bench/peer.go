@@ -15,12 +15,18 @@ import (
 	"time"
 )
 
-// A Peer is a program of others that answers clicks, to be measured beside the bot.
+// A Peer is a program of others that is measured beside the bot. It takes requests on a
+// port of its choice on 127.0.0.1, writes "listening on port N" once it does, and ends
+// when its standard input does.
 //
-// It finds in its environment SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, SLACK_API_URL
-// and REDIS_URL, which may be that of a socket. It takes clicks at
-// /slack/interactivity on a port of its choice on 127.0.0.1, writes "listening on
-// port N" once it does, and ends when its standard input does.
+// One that answers clicks finds in its environment SLACK_BOT_TOKEN,
+// SLACK_SIGNING_SECRET, SLACK_API_URL and REDIS_URL, which may be that of a socket, and
+// takes clicks at /slack/interactivity.
+//
+// One that runs an agent finds OPENAI_BASE_URL and OPENAI_API_KEY. Each POST is a run,
+// with a JSON object that has the prompt. The model calls the tool look_up, with the
+// arguments run, step and of. The answer, when the run is over, is a JSON object whose
+// steps are the times between those calls, in milliseconds.
 type Peer struct {
 	Name    string
 	Command []string
@@ -44,7 +50,7 @@ func (b *bench) peers(ctx context.Context, running *ends, sent func(int) ([]requ
 	for _, p := range b.Peers {
 		s, err := b.peer(ctx, running, p)
 		if err != nil {
-			missing += fmt.Sprintf("\nNot measured is %s: %v.", p.Name, err)
+			missing += p.missing(err)
 			continue
 		}
 		s.sent = sent
@@ -53,11 +59,29 @@ func (b *bench) peers(ctx context.Context, running *ends, sent func(int) ([]requ
 	return all, missing
 }
 
+// missing is what a table says of a peer that did not start.
+func (p Peer) missing(err error) string { return fmt.Sprintf("\nNot measured is %s: %v.", p.Name, err) }
+
 func (b *bench) peer(ctx context.Context, running *ends, p Peer) (subject, error) {
+	at, err := p.start(ctx, running,
+		"SLACK_BOT_TOKEN="+b.slack.BotToken(), "SLACK_SIGNING_SECRET="+b.slack.SigningSecret(), "SLACK_API_URL=http://"+b.api+"/api/", "REDIS_URL="+b.redis.url)
+	return subject{name: p.Name, addrs: []string{at.addr}, conns: connections, used: at.used}, err
+}
+
+// A process is a peer that listens.
+type process struct {
+	addr string
+	pid  int
+}
+
+// used returns the CPU time that it has used, if that is known.
+func (p process) used() (time.Duration, bool) { return usedBy(p.pid) }
+
+// start starts the peer with more in its environment, and returns once it listens.
+func (p Peer) start(ctx context.Context, running *ends, more ...string) (process, error) {
 	ctx, stop := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...) //nolint:gosec // the operator names it
-	cmd.Env = append(os.Environ(),
-		"SLACK_BOT_TOKEN="+b.slack.BotToken(), "SLACK_SIGNING_SECRET="+b.slack.SigningSecret(), "SLACK_API_URL=http://"+b.api+"/api/", "REDIS_URL="+b.redis.url)
+	cmd.Env = append(os.Environ(), more...)
 	var said strings.Builder
 	cmd.Stderr = &shared{w: &said}
 	out, err := cmd.StdoutPipe()
@@ -69,7 +93,7 @@ func (b *bench) peer(ctx context.Context, running *ends, p Peer) (subject, error
 	}
 	if err != nil {
 		stop()
-		return subject{}, err
+		return process{}, err
 	}
 	port, over := make(chan string, 1), make(chan struct{})
 	go func() {
@@ -83,14 +107,14 @@ func (b *bench) peer(ctx context.Context, running *ends, p Peer) (subject, error
 	select {
 	case at := <-port:
 		running.after(end)
-		return subject{name: p.Name, addrs: []string{net.JoinHostPort("127.0.0.1", at)}, conns: connections, used: func() (time.Duration, bool) { return usedBy(cmd.Process.Pid) }}, nil
+		return process{net.JoinHostPort("127.0.0.1", at), cmd.Process.Pid}, nil
 	case <-over:
 		stop()
-		return subject{}, fmt.Errorf("it ended before it listened: %.300s", strings.Join(strings.Fields(said.String()), " "))
+		return process{}, fmt.Errorf("it ended before it listened: %.300s", strings.Join(strings.Fields(said.String()), " "))
 	case <-late.C:
 	case <-ctx.Done():
 	}
-	return subject{}, errors.Join(errors.New("it did not say where it listens"), end())
+	return process{}, errors.Join(errors.New("it did not say where it listens"), end())
 }
 
 var listening = regexp.MustCompile(`^listening on port (\d+)$`)
