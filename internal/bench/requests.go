@@ -130,7 +130,9 @@ func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
 		return drawn{}, err
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
-	all, err := b.ask(ctx, s, 1, "template", rule{})
+	// The id of a request follows from its name, and the cards that were drawn before are
+	// still in Slack.
+	all, err := b.ask(ctx, s, 1, "template-"+prefix, rule{})
 	if err != nil {
 		return drawn{}, err
 	}
@@ -150,6 +152,9 @@ func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
 		if version > 0 {
 			d.memos[k] = string(memo)
 		}
+	}
+	if !strings.Contains(d.memos[state.Cards], ts) {
+		return drawn{}, fmt.Errorf("message %s is not the card that the bot drew: %s", ts, d.memos[state.Cards])
 	}
 	d.payload, err = b.press(ctx, ts)
 	return d, err
