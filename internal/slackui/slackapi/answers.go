@@ -2,6 +2,7 @@ package slackapi
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -21,7 +22,7 @@ func (t answers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // A skimmed body reads all of another at its first read. An error of that follows what
-// was read.
+// was read. Of a body longer than [maxAnswer] there is only the error.
 type skimmed struct {
 	io.Closer
 	from io.Reader
@@ -29,14 +30,23 @@ type skimmed struct {
 	left io.Reader
 }
 
-// mostNamed bounds the memory that is taken because Slack names a size.
-const mostNamed = 1 << 20
+const (
+	// maxAnswer bounds what is read of an answer. The longest are pages of users.list, of
+	// a few MiB.
+	maxAnswer = 16 << 20
+	// mostNamed bounds the memory that is taken because Slack names a size.
+	mostNamed = 1 << 20
+)
 
 func (s *skimmed) Read(p []byte) (int, error) {
 	if s.left == nil {
 		var all bytes.Buffer
 		all.Grow(int(min(max(s.size, 0), mostNamed)) + bytes.MinRead)
-		_, err := all.ReadFrom(s.from)
+		n, err := all.ReadFrom(io.LimitReader(s.from, maxAnswer+1))
+		if n > maxAnswer {
+			s.left = failing{fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)}
+			return s.left.Read(p)
+		}
 		s.left = io.MultiReader(bytes.NewReader(Skim(all.Bytes())), failing{err})
 	}
 	return s.left.Read(p)

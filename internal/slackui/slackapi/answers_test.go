@@ -1,9 +1,11 @@
 package slackapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/slack-go/slack"
@@ -50,4 +52,17 @@ func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	}
 	err := answering(t, "", `{"ok":false,"error":"message_not_found"}`).Update(t.Context(), "C1", "1.1", m)
 	require.True(t, HasCode(err, Gone...), "%v", err)
+}
+
+// The answer is complete before the bound, so only its length is wrong with it.
+func TestAnAnswerThatIsTooLongIsNone(t *testing.T) {
+	m := blockkit.ParagraphMessage("Hello.", blockkit.Say("Hello."))
+	answer := `{"ok":true,"channel":"C1","ts":"1.1"}`
+	long := answer + strings.Repeat(" ", maxAnswer-len(answer))
+	require.NoError(t, answering(t, "", long).Update(t.Context(), "C1", "1.1", m))
+
+	err := answering(t, "", long+" ").Update(t.Context(), "C1", "1.1", m)
+	require.ErrorContains(t, err, "slack: chat.update: the answer is longer than 16 MiB")
+	_, later := errors.AsType[*LaterError](err)
+	require.True(t, later, "what Slack did is not known: %v", err)
 }
