@@ -79,7 +79,8 @@ type conn struct {
 
 // Open returns a store once its Redis answers. Until then it logs what it waits
 // for and tries again until ctx ends, or returns an error with [Options.Once].
-// A Redis that answers and refuses us is an error at once.
+// A Redis that answers and refuses us, or is older than [OldestRedis], is an error at
+// once.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log}}
 	if s.prefix == "" {
@@ -105,6 +106,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.client, s.owned = c, true
 	}
 	if err := s.await(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.checkVersions(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.checkLayout(ctx); err != nil {

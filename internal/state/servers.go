@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -41,30 +42,51 @@ func Supported(version string) (supported, known bool) {
 	return major > 6 || major == 6 && minor >= 2, true
 }
 
+// checkVersions returns an error if a server that takes writes is older than
+// [OldestRedis]. It passes over a server that does not report its version, as some
+// hosted ones don't. Valkey reports the version of Redis that it is compatible with.
+func (s *conn) checkVersions(ctx context.Context) error {
+	return eachServer(ctx, s.client, func(ctx context.Context, addr string, c redis.Cmdable) error {
+		version := info(ctx, c, "server")["redis_version"]
+		if supported, known := Supported(version); !known || supported {
+			return nil
+		}
+		return fmt.Errorf("%s is version %s, which lacks what the store needs; use Redis %s or newer, or Valkey", strings.TrimSpace("redis "+addr), version, OldestRedis)
+	})
+}
+
 // Servers asks every server that takes writes what it is and what it is set
 // to. It fails only if one does not answer at all.
 func (s *conn) Servers(ctx context.Context) ([]Server, error) { return Servers(ctx, s.client) }
 
 // Servers is [Store.Servers] for a client without a store.
 func Servers(ctx context.Context, client redis.UniversalClient) ([]Server, error) {
-	cluster, ok := client.(*redis.ClusterClient)
-	if !ok {
-		s, err := look(ctx, "", client)
-		return []Server{s}, err
-	}
 	var mu sync.Mutex
 	var all []Server
-	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		s, err := look(ctx, node.Options().Addr, node)
+	err := eachServer(ctx, client, func(ctx context.Context, addr string, c redis.Cmdable) error {
+		s, err := look(ctx, addr, c)
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, s)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("ask the servers of the cluster: %w", err)
+	return all, err
+}
+
+// eachServer calls ask with every server that takes writes, at the same time. Only
+// those of a cluster have an address.
+func eachServer(ctx context.Context, client redis.UniversalClient, ask func(ctx context.Context, addr string, c redis.Cmdable) error) error {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return ask(ctx, "", client)
 	}
-	return all, nil
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		return ask(ctx, node.Options().Addr, node)
+	})
+	if err != nil {
+		return fmt.Errorf("ask the servers of the cluster: %w", err)
+	}
+	return nil
 }
 
 func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
@@ -72,11 +94,11 @@ func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 	if err := c.Ping(ctx).Err(); err != nil {
 		return s, err
 	}
-	info, _ := c.InfoMap(ctx).Result() // what is refused stays empty
-	s.Version = info["Server"]["redis_version"]
-	s.Replica = info["Replication"]["role"] == "slave"
-	s.Replicas, _ = strconv.Atoi(info["Replication"]["connected_slaves"])
-	s.Broken = info["Persistence"]["aof_last_write_status"] == "err"
+	told := info(ctx, c)
+	s.Version = told["redis_version"]
+	s.Replica = told["role"] == "slave"
+	s.Replicas, _ = strconv.Atoi(told["connected_slaves"])
+	s.Broken = told["aof_last_write_status"] == "err"
 	s.Told = true
 	for name, value := range map[string]*string{
 		"appendonly": &s.AppendOnly, "appendfsync": &s.AppendFsync, "no-appendfsync-on-rewrite": &s.NoFsyncOnRewrite, "maxmemory-policy": &s.Eviction,
@@ -86,4 +108,17 @@ func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 		s.Told = s.Told && err == nil && *value != ""
 	}
 	return s, nil
+}
+
+// info returns the fields of INFO that the server gives us; a server that refuses the
+// command gives none. The client's InfoMap panics if a field comes before the name of
+// a section.
+func info(ctx context.Context, c redis.Cmdable, sections ...string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(c.Info(ctx, sections...).Val()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
 }
