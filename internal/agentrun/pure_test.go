@@ -141,3 +141,23 @@ func TestARunThatIsReleasedKeepsTheResultOfACallThatChangesNothing(t *testing.T)
 	require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
 	require.Equal(t, []string{"plain:1", "alone:2"}, w.executed())
 }
+
+// A commit whose answer was lost may have stored the results. The run is released then,
+// too: nobody waits for the end of its lease.
+func TestARunWhoseResultsWereStoredWithoutAnAnswerIsReleased(t *testing.T) {
+	w, _ := reading(t)
+	lost := errors.New("no answer")
+	w.store.after = func(_ int, c agentrun.Commit) error {
+		if len(c.Entries) > 0 {
+			return lost
+		}
+		return nil
+	}
+	w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`})}
+	id := w.mention("go").ID
+	require.ErrorIs(t, w.runner().Work(t.Context(), id), lost)
+	require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+	w.store.after = nil
+	require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+	require.Equal(t, []string{"plain:1"}, w.executed())
+}

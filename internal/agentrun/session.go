@@ -161,11 +161,17 @@ func (s *session) commit(ctx context.Context, messages []Message, change func(*R
 
 // release gives the run back, for any worker to take from then on; the zero time means
 // at once. What is to be in the journal is stored with it: the next worker need not make
-// those calls again, and people can read that they ran.
+// those calls again, and people can read that they ran. After a conflict it is left out,
+// because a commit whose answer was lost may have stored it.
 func (s *session) release(ctx context.Context, from time.Time, as Status) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.claim.lease)
 	defer cancel()
-	return s.commit(ctx, nil, func(r *Run, _ *Thread, _ *Commit) error {
+	conflict := false
+	return s.commit(ctx, nil, func(r *Run, _ *Thread, out *Commit) error {
+		if conflict {
+			out.Entries = nil
+		}
+		conflict = true
 		r.Status, r.Owner, r.LeaseEnds, r.Activity = as, "", from, nil
 		return nil
 	})
