@@ -19,7 +19,7 @@ func root() *command {
 		about: `
 Countersign: people approve, in Slack, what AI agents are about to do.
 Everything that "bot serve" needs to know is in one YAML file and in the
-environment; see the README.`,
+environment; see docs/settings.md.`,
 		example: "bot demo",
 		sub: []*command{
 			demoCommand, initCommand, checkCommand, serveCommand, benchCommand, policyCommands, mcpCommands, receiptCommands, adminCommands, hookCommands, gatewayCommands, slacksimCommand, versionCommand,
@@ -74,9 +74,9 @@ var serveCommand = &command{
 	about: `
 Runs the bot until it is stopped with SIGINT or SIGTERM. Addresses and secrets
 come from the environment: SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, REDIS_URL,
-OPENAI_API_KEY and others; see the README. With --data it starts a Redis of its
-own. SIGHUP reads the policy again, and of the configuration what can change
-while the bot runs; the log says what did.`,
+OPENAI_API_KEY and others; see docs/settings.md. With --data it starts a Redis
+of its own. SIGHUP reads the policy again, and of the configuration what can
+change while the bot runs; the log says what did.`,
 	needs:   []string{"config"},
 	example: "bot serve --config config.yaml",
 }
