@@ -26,6 +26,7 @@ const callID approvals.ToolCallID = "1"
 type calling struct {
 	who  asker
 	tool Tool
+	from door.Trace
 	ask  intake.Ask
 	tell *door.Progress // nil if the client takes no progress
 }
@@ -44,7 +45,7 @@ func (s *Server) answer(ctx context.Context, who asker, t Tool, q *mcp.CallToolR
 			out = failed(door.NotRun(bugWords))
 		}
 	}()
-	c := &calling{who: who, tool: t}
+	c := &calling{who: who, tool: t, from: door.TraceOf(ctx, q.Params.Meta, q.Extra.Header)}
 	release, ok := s.door.Hold(who.Name)
 	if !ok {
 		return failed(s.door.TooMany())
@@ -69,7 +70,7 @@ func (s *Server) answer(ctx context.Context, who asker, t Tool, q *mcp.CallToolR
 		return failed(why)
 	}
 	c.ask = s.asking(c, args)
-	held, done := s.door.Until(ctx, hold)
+	held, done := s.door.Until(c.from.Within(ctx), hold)
 	defer done()
 	for range 2 { // what is found too late is asked about anew
 		if out, ok := s.decide(ctx, held, c); ok {
@@ -108,7 +109,7 @@ func (s *Server) asking(c *calling, args json.RawMessage) intake.Ask {
 	definition := sha256.Sum256(c.tool.Defined())
 	return intake.Ask{
 		Door: intake.DoorGateway, Carries: intake.Carries{Edits: true, Reasons: true, Late: s.c.Keeps(c.who.Name)},
-		ExternalID: c.who.external(), Reuse: true, Here: true, Claim: !s.door.Draining(), Pure: s.c.Runner.Pure(c.who.Name, spec.Name),
+		ExternalID: c.who.external(), Trace: c.from.Parent(), Reuse: true, Here: true, Claim: !s.door.Draining(), Pure: s.c.Runner.Pure(c.who.Name, spec.Name),
 		Calls: []intake.Call{{
 			ID: callID, Tool: spec.Name, Args: args, Definition: hex.EncodeToString(definition[:]),
 			Summary: s.c.Summary(c.who.Name, spec.Name), WriteOnly: spec.WriteOnly, Severity: spec.Stated(),

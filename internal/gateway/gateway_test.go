@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -52,6 +53,39 @@ func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
 	require.Equal(t, "did {\"n\":1}\n", got.text())
 	require.Equal(t, []string{`{"n":1}`}, w.tool("srv.write").executions())
 	require.Equal(t, approvals.Ran, p.batch(q).Execution.State, "the card says so")
+}
+
+// The trace in the _meta of a call is given back with its request, and what its server
+// does for the call continues it. So is that of the headers, where the _meta has none.
+func TestACallIsExecutedInTheTraceOfItsCaller(t *testing.T) {
+	const inMeta, inHeaders = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+	for name, effect := range map[string]agentrun.Effect{"a journal": agentrun.EffectNone, "no journal": agentrun.EffectPure} {
+		for version, meta := range map[string]mcp.Meta{"2026-07-28": {"traceparent": inMeta, "tracestate": "a=b"}, "2025-11-25": nil} {
+			t.Run(name+", "+version, func(t *testing.T) {
+				w := newWorld(t)
+				executed := make(chan propagation.MapCarrier, 1)
+				w.tool("srv.free").effect = effect
+				w.tool("srv.free").execute = func(ctx context.Context, _ agentrun.Call) (agentrun.Result, error) {
+					carrier := propagation.MapCarrier{}
+					propagation.TraceContext{}.Inject(ctx, carrier)
+					executed <- carrier
+					return agentrun.Result{Value: json.RawMessage(`"done"`)}, nil
+				}
+				p := w.start()
+				c := p.speaking(token, version)
+				c.headers.Set("Traceparent", inHeaders)
+				got, err := c.session.CallTool(t.Context(), &mcp.CallToolParams{Meta: meta, Name: "srv_free", Arguments: json.RawMessage(`{"n":1}`)})
+				require.NoError(t, err)
+				require.False(t, got.IsError)
+				want := map[string]string{"traceparent": inHeaders}
+				if meta != nil {
+					want = map[string]string{"traceparent": inMeta, "tracestate": "a=b"}
+				}
+				require.Equal(t, want, map[string]string(<-executed))
+				require.Equal(t, want["traceparent"], (<-p.watch.asked).Trace)
+			})
+		}
+	}
 }
 
 func TestADenialReachesTheModelWithItsReason(t *testing.T) {

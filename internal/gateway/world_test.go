@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -241,14 +242,16 @@ func (p *process) stop() {
 	p.server.Close()
 }
 
-// carrying sends the token with each request.
+// carrying sends the token with each request, and what the headers are when it is sent.
 type carrying struct {
-	token string
-	to    *http.Transport
+	token   string
+	headers http.Header
+	to      *http.Transport
 }
 
 func (c carrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
+	maps.Copy(r.Header, c.headers)
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	return c.to.RoundTrip(r)
 }
@@ -258,6 +261,7 @@ type client struct {
 	*process
 	session   *mcp.ClientSession
 	transport *http.Transport
+	headers   http.Header // that it sends besides
 	progress  chan mcp.ProgressNotificationParams
 }
 
@@ -266,13 +270,13 @@ func (p *process) client(secret string) *client { return p.speaking(secret, "") 
 // speaking is a client that speaks this version of the protocol.
 func (p *process) speaking(secret, version string) *client {
 	p.Helper()
-	c := &client{process: p, progress: make(chan mcp.ProgressNotificationParams, 10_000), transport: &http.Transport{}}
+	c := &client{process: p, progress: make(chan mcp.ProgressNotificationParams, 10_000), transport: &http.Transport{}, headers: http.Header{}}
 	of := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { c.progress <- *r.Params },
 	})
 	var err error
 	c.session, err = of.Connect(p.Context(), &mcp.StreamableClientTransport{
-		Endpoint: p.server.URL, HTTPClient: &http.Client{Transport: carrying{secret, c.transport}}, MaxRetries: -1, DisableStandaloneSSE: true,
+		Endpoint: p.server.URL, HTTPClient: &http.Client{Transport: carrying{secret, c.headers, c.transport}}, MaxRetries: -1, DisableStandaloneSSE: true,
 	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(p, err)
 	p.Cleanup(func() { _ = c.session.Close() })

@@ -112,6 +112,7 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 	}
 	a := asking{until: s.c.Now().Add(who.opts.hold), still: who.client.Still, Ask: intake.Ask{
 		Door: intake.DoorMCP, Carries: intake.Carries{Edits: true, Reasons: true, Late: who.opts.keep}, Reuse: true, Calls: []intake.Call{call},
+		Trace: door.TraceOf(ctx, q.Params.Meta, q.Extra.Header).Parent(),
 	}}
 	if call.ID != "call" {
 		a.ExternalID = "prompt/" + string(call.ID)

@@ -70,6 +70,24 @@ func (p *prompter) prompt(ctx context.Context, args string, token any) <-chan st
 
 const prompted = `{"tool_name":"Bash","input":{"command":"make deploy"},"tool_use_id":"t1"}`
 
+// What is told of the request has the trace in which the prompt was asked.
+func TestAPermissionPromptGivesTheTraceOfItsMeta(t *testing.T) {
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for sent, want := range map[string]string{trace: trace, "00-XYZ": ""} {
+		w := newWorld(t)
+		p := w.prompter("")
+		ctx, gone := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = p.session.CallTool(ctx, &mcp.CallToolParams{Meta: mcp.Meta{"traceparent": sent}, Name: hookserver.PromptTool, Arguments: json.RawMessage(prompted)})
+		}()
+		require.Equal(t, want, (<-w.watch.asked).Trace)
+		gone()
+		<-done
+	}
+}
+
 func TestAPermissionPromptWaitsForPeople(t *testing.T) {
 	w := newWorld(t, func(c *hookserver.Config) { c.Progress = 20 * time.Millisecond })
 	p := w.prompter("")

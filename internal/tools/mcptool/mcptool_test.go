@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -116,6 +117,20 @@ func TestAServerIsGivenTheKeyOfTheCall(t *testing.T) {
 	got, err := start(t, stdioServer(t, "hostile")).call("srv.key", `{}`)
 	require.NoError(t, err)
 	require.JSONEq(t, `"run-17-a/c"`, got)
+}
+
+// What a server does for a call continues the trace in which the call is executed.
+func TestAServerIsGivenTheTraceOfTheCall(t *testing.T) {
+	r := start(t, stdioServer(t, "hostile"))
+	ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=b",
+	})
+	got, err := r.tools["srv.trace"].Execute(ctx, agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: "srv.trace", Args: []byte(`{}`)}})
+	require.NoError(t, err)
+	require.JSONEq(t, `"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 a=b"`, string(got.Value))
+	none, err := r.call("srv.trace", `{}`)
+	require.NoError(t, err)
+	require.JSONEq(t, `"<nil> <nil>"`, none)
 }
 
 // The program has what its configuration gives it, and cannot read ours.

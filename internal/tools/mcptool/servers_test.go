@@ -94,8 +94,12 @@ func hostileServer(kind string) {
 			result := func(format string, args ...any) {
 				say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, fmt.Sprintf(format, args...))
 			}
-			if m.Params.Name == "key" {
+			switch m.Params.Name {
+			case "key":
 				result(`{"content":[{"type":"text","text":%q}]}`, m.Params.Meta["countersign.dev/idempotency-key"])
+				continue
+			case "trace":
+				result(`{"content":[{"type":"text","text":%q}]}`, fmt.Sprint(m.Params.Meta["traceparent"], " ", m.Params.Meta["tracestate"]))
 				continue
 			}
 			hostileCall(m.Params.Name, result, say, string(m.ID))
@@ -108,7 +112,7 @@ func hostileServer(kind string) {
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
 	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise",
-	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key",
+	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key", "trace",
 }
 
 // hostileTools are the tools that a server lists: those of its kind, and after it

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/tools"
@@ -106,6 +107,9 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	e, meta := l.tap.begin()
 	defer l.tap.end(e)
 	meta[idempotencyKey] = c.Key
+	for name, value := range traceOf(ctx) {
+		meta[name] = value
+	}
 	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: arguments(c)})
 	answered, left, status := e.outcome()
 	switch {
@@ -126,6 +130,14 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		return agentrun.Result{}, true, unsure("The server did not answer within %s.", within)
 	}
 	return agentrun.Result{}, true, unsure("The connection to the server ended before it answered.")
+}
+
+// traceOf is the W3C trace context of ctx, which MCP has in the _meta of a request
+// (SEP-414): traceparent, and tracestate if there is one.
+func traceOf(ctx context.Context) map[string]string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier
 }
 
 func unsure(format string, args ...any) error {
