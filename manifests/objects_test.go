@@ -3,6 +3,8 @@ package manifests_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,6 +95,7 @@ func TestSomebodyAnswersWhileReplicasAreReplaced(t *testing.T) {
 	require.Zero(t, d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue())
 	budget := object[policyv1.PodDisruptionBudget](t, all, "PodDisruptionBudget/countersign")
 	require.Less(t, budget.Spec.MaxUnavailable.IntValue(), int(*d.Spec.Replicas))
+	require.Equal(t, policyv1.AlwaysAllow, *budget.Spec.UnhealthyPodEvictionPolicy, "a drain does not wait for replicas that are not ready")
 	labels := d.Spec.Template.Labels
 	require.Equal(t, labels, budget.Spec.Selector.MatchLabels)
 	require.Equal(t, labels, d.Spec.Selector.MatchLabels)
@@ -104,6 +107,18 @@ func TestSomebodyAnswersWhileReplicasAreReplaced(t *testing.T) {
 	require.Equal(t, "/healthz", bot.LivenessProbe.HTTPGet.Path)
 	require.Equal(t, "/healthz", bot.StartupProbe.HTTPGet.Path)
 	require.Greater(t, *p.TerminationGracePeriodSeconds, bot.Lifecycle.PreStop.Sleep.Seconds+30)
+}
+
+// The limit of Go's memory is below that of the container, which kills the process.
+func TestTheMemoryLimitOfGoIsBelowThatOfTheContainer(t *testing.T) {
+	bot := object[appsv1.Deployment](t, objects(t, "k8s"), "Deployment/countersign").Spec.Template.Spec.Containers[0]
+	at := slices.IndexFunc(bot.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+	require.GreaterOrEqual(t, at, 0)
+	soft, err := strconv.ParseInt(strings.TrimSuffix(bot.Env[at].Value, "MiB"), 10, 64)
+	require.NoError(t, err)
+	hard := bot.Resources.Limits.Memory().Value()
+	require.Less(t, soft<<20, hard)
+	require.Greater(t, soft<<20, hard*8/10)
 }
 
 // No secret is in the environment, where every child process and crash report has

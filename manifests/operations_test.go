@@ -151,6 +151,45 @@ func TestDashboardAndAlertsUseMetricsThatAreThere(t *testing.T) {
 	require.NoError(t, err, "%s", said)
 }
 
+// A line of seconds and a line of a rate have different axes, or one of them is read as
+// the other.
+func TestLinesOfOneAxisHaveOneUnit(t *testing.T) {
+	text, err := os.ReadFile("grafana/countersign.json")
+	require.NoError(t, err)
+	var d struct {
+		Panels []struct {
+			Title       string
+			Targets     []struct{ Expr, LegendFormat string }
+			FieldConfig struct {
+				Defaults  struct{ Unit string }
+				Overrides []struct {
+					Matcher    struct{ ID, Options string }
+					Properties []struct{ ID, Value string }
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &d))
+	seconds := 0
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			unit := p.FieldConfig.Defaults.Unit
+			for _, o := range p.FieldConfig.Overrides {
+				require.Equal(t, "byRegexp", o.Matcher.ID)
+				if regexp.MustCompile(strings.Trim(o.Matcher.Options, "/")).MatchString(q.LegendFormat) {
+					unit = o.Properties[0].Value
+				}
+			}
+			require.Equal(t, strings.HasSuffix(q.LegendFormat, "per second"), unit == "cps", "%s: %s", p.Title, q.LegendFormat)
+			if unit == "s" {
+				require.Contains(t, q.Expr, "_seconds", p.Title)
+				seconds++
+			}
+		}
+	}
+	require.Greater(t, seconds, 5)
+}
+
 // systemd takes the unit, and it is locked up well.
 func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
 	text, err := os.ReadFile("systemd/countersign.service")
