@@ -9,9 +9,9 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// places bound on how many runs of one agent, and of one person, [Runner.Work] works
-// at the same time. Without them, a person or an agent with many slow runs would have
-// all workers of the process, and everyone else would wait for these runs to end.
+// places bound how many runs of one agent, and of one person, [Runner.Work] works on at
+// the same time. Without them, a person or an agent with many slow runs would take all
+// workers of the process, and everyone else would wait for these runs to end.
 type places struct {
 	agent, requester int // the bounds; 0 is none
 
@@ -28,15 +28,14 @@ type share struct {
 }
 
 // firstWait and longestWait bound how long a run that found no place is put off. The
-// more runs find none before the next one begins, the longer they are put off, so that
-// asking for places does not become the work of the process.
+// wait grows with the number of runs that found none since the last one began, so that a
+// large backlog does not keep the process busy with refusing places.
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = 30 * time.Second
 )
 
-// A BusyError says that a worker of this process has no place for a run yet. It is
-// no failure.
+// A BusyError says that this process has no place for a run yet. It is not a failure.
 type BusyError struct {
 	Run   approvals.RunID
 	Of    string // whose runs are too many: "agent" or "requester"
@@ -90,7 +89,8 @@ func (p *places) take(run Run) (give func(), err error) {
 	}, nil
 }
 
-// forget removes a person of whom nothing is known. Agents are few.
+// forget removes the share of a person who has no place. Those of agents stay: they are
+// few, and their counts are read by [Runner.Busy].
 func (p *places) forget(run Run) {
 	if s := p.requesters[run.Requester]; s != nil && s.held == 0 {
 		delete(p.requesters, run.Requester)
@@ -102,8 +102,7 @@ func (s *share) begin() {
 	s.refused = 0
 }
 
-// full returns how long a run is put off for which there is no place, and 0 if there
-// is one.
+// full returns how long to put a run off, and 0 if there is a place for it.
 func (s *share) full(bound int) time.Duration {
 	if bound <= 0 || s.held < bound {
 		return 0

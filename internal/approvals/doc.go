@@ -25,9 +25,9 @@
 //  12. [Amend] names the digest it replaces and carries the ruling of the
 //     current policy: a new requirement replaces the old, with no later a
 //     deadline, [Permit] keeps the old, [Refuse] refuses. It never lowers the
-//     severity. The editor does not count unless the rule says so, nor when people are asked about the same
-//     call again. A person who asked for a call cannot clear another person's
-//     denial by amending it.
+//     severity. The editor does not count unless the rule says so, nor when
+//     people are asked about the same call again. A person who asked for a call
+//     cannot clear another person's denial by amending it.
 //  13. A delegate fills one place, and so does the person who is away, however
 //     many delegates approve for them. A delegate does not count for a person
 //     who may not approve, who is back, or who named no delegate, nor if a

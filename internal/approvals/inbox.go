@@ -35,10 +35,9 @@ func AwaitsResult(agent string) ListKey { return ListKey("external:" + agent) }
 // one is before the first, and, as an answer, says that there is no more.
 type Cursor string
 
-// Concerns returns the lists that the batch is on, sorted, each once: none if
-// no approval of it is pending, but for [AwaitsResult]. All quorums and vetoes of its pending approvals
-// count, also those that are not asked yet and those of people who have
-// decided.
+// Concerns returns the lists that the batch is on, sorted, each once: none if no approval
+// of it is pending, but for [AwaitsResult]. All quorums and vetoes of its pending
+// approvals count, also those that are not asked yet and those of people who have decided.
 func (b Batch) Concerns() []ListKey {
 	var all []ListKey
 	add := func(f From) {

@@ -66,10 +66,10 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 
 // Authors returns whose words the model reads with the answers of the batch, in
 // the order of the calls, each once: those who denied a call, gave it up, said
-// that it took effect or ended it, and wrote something, and those who changed arguments with which a call is to run. What
-// it does next may follow from these words, so the resumed run keeps them as
-// participants of the calls that come after. People who only approve give the
-// model no words and are not among them.
+// that it took effect or ended it, and wrote something, and those who changed
+// arguments with which a call is to run. What it does next may follow from these
+// words, so the resumed run keeps them as participants of the calls that come
+// after. People who only approve give the model no words and are not among them.
 func (b Batch) Authors() []UserID {
 	var all []UserID
 	said := func(u UserID, reason string) {

@@ -33,8 +33,8 @@ var EventTypes = []string{
 	EventCreated, EventDecided, EventRetracted, EventAmended, EventFulfilled, EventCall, EventSettled, EventClaimed, EventReported,
 }
 
-// isPlace reports whether a text is the place of a fact: two numbers that the
-// store can count to, and perhaps that of a fact of several that were stored together.
+// isPlace reports whether a text is the place of a fact: two numbers that the store can
+// count to, and a third one if the fact was stored together with later ones.
 func isPlace(s string) bool {
 	s, within, inside := strings.Cut(s, ".")
 	at, n, ok := strings.Cut(s, "-")

@@ -145,8 +145,8 @@ func (o *Outbox) send(ctx context.Context, m stored) (outcome webhook.Outcome, c
 }
 
 // claim returns a message that is due, which nobody else sends for the time of the
-// lease, and which is counted for its endpoint. Without one it returns a [waitError] if there will be one, and otherwise
-// takes the memo out of the due index.
+// lease, and which is counted for its endpoint. Without one it returns a [waitError] if
+// there will be one, and otherwise takes the memo out of the due index.
 func (o *Outbox) claim(ctx context.Context, id string) (stored, error) {
 	all, err := o.endpointsOf(ctx, id)
 	if err != nil {

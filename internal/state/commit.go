@@ -33,12 +33,12 @@ type change struct {
 	attempt   string // eight letters that name this change among all with its request
 	first     bool   // a request that was applied before is no answer to this change
 	memory    string // what remembers that it was applied, see commit.lua
-	document  []any  // if that is a document: the version that it has, and what is stored there
+	document  []any  // if memory is inDocument: the version that it must have, and the words of its HSET
 	keys      []string
 	index     map[string]int
 	seen      map[string]bool // documents
 	checks    []any
-	count     int // of the checks, with that of document
+	count     int // of the checks, including that of document
 	writes    []any
 	wakes     []wake
 	channel   string // of the wakes
@@ -55,10 +55,9 @@ func newChange(p partition, r requestKey, keep time.Duration) *change {
 	return c
 }
 
-// newChangeOf is for a change of one document that its caller does not repeat. The
-// document, which must be put, remembers the last eight, so no key has to: a client
-// that had no answer sends it again within a second or so, and learns that it was
-// applied.
+// newChangeOf is for a change that its caller does not repeat. It must put the document k,
+// which remembers the names of its last eight changes. A client that had no answer sends
+// the change again within a second or so, and learns that it was applied.
 func newChangeOf(p partition, k hashKey) *change {
 	c := newRepeatable(p)
 	c.memory, c.count = inDocument, 1
@@ -66,13 +65,13 @@ func newChangeOf(p partition, k hashKey) *change {
 	return c
 }
 
-// newRepeatable is for a change that nothing has to remember: once it is applied its
-// checks fail and its caller does not mind, or its writes change nothing.
+// newRepeatable is for a change that may be applied twice: the second time its writes
+// change nothing, or its checks fail and its caller treats that as success.
 func newRepeatable(p partition) *change {
 	return &change{partition: p.n, attempt: rand.Text()[:8], index: make(map[string]int), seen: make(map[string]bool)}
 }
 
-// inDocument is the memory of a change of one document.
+// inDocument is the memory of a change that a document remembers.
 const inDocument = "q"
 
 func (c *change) key(k string) int {
@@ -140,8 +139,8 @@ func (c *change) rpush(k listKey, values []any) {
 	}
 }
 
-// ifAny makes the writes that f adds only if one of the keys is there. Mostly none is,
-// and that is one command.
+// ifAny adds the writes that f adds, on the condition that one of the keys exists. Mostly
+// none does, and the script then runs one command instead of all of them.
 func (c *change) ifAny(f func(), keys ...hashKey) {
 	all := c.writes
 	c.writes = nil

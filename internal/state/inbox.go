@@ -15,11 +15,12 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// decidedKept is how many batches each partition keeps at least of those in which a
-// person decided. One in trimmed batches, as its id has it, removes what is older.
 const (
+	// decidedKept is the least number of batches that each partition remembers of those
+	// in which a person decided.
 	decidedKept = 50
-	trimmed     = 8
+	// About one in trimmed batches removes the older ones, chosen by its id.
+	trimmed = 8
 )
 
 // putInbox writes what a new state of a batch means for the lists, no more than

@@ -15,12 +15,13 @@ import (
 const prefetchKept = time.Second
 
 // Prefetch returns a context in which the first read of any of these documents, or the
-// first commit, reads all of them in the same round trip. Memos are read before batches, so a batch may be newer than
-// its memo and is never older. Arguments never change; every other document that was read
-// in advance is used once: a second read, after a lost race for example, goes to the
-// server, and so does a read after a commit in this context that wrote the document.
-// Prefetch never fails: a document that cannot be read is an error, or missing, where it
-// is used.
+// first commit, reads all of them in the same round trip. Memos are read before batches,
+// so a batch may be newer than its memo and is never older. Arguments never change; every
+// other document that was read in advance is used once: a second read, after a lost race
+// for example, goes to the server, and so does a read after a commit in this context that
+// wrote the document. What the given context has read in advance is not used in the new
+// one, and a commit in the new one does not discard it. Prefetch never fails: a document
+// that cannot be read is an error, or missing, where it is used.
 func (s *Store) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
 	p := &prefetch{conn: s.conn, found: make(map[string]redis.Cmder)}
 	p.pipe = s.client.Pipeline()

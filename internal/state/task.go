@@ -20,12 +20,12 @@ type Task struct {
 	// one. Where there is more work than workers, the lowest rank goes first.
 	Rank int
 
-	// Urgent says that what people wait for begins with such work. While an awaited
-	// item of it is handled, see [Awaited], slow kinds with a rank begin one item each.
+	// Urgent says that people wait for what such work does. While an awaited item of the
+	// kind is handled, see [Awaited], slow kinds with a rank handle one item each.
 	Urgent bool
 
-	// Slow says that Reconcile waits for others than the store, so that such kinds
-	// may not have all of these workers. It draws, which can wait.
+	// Slow says that Reconcile waits for others than the store, such as Slack. Slow kinds
+	// may not have all of these workers, and they give way to urgent ones.
 	Slow bool
 
 	// Together, if it is more than 1, is how many items are handled at the same time as

@@ -41,7 +41,7 @@ func (c Card) draw(now time.Time) *drawing {
 	return d
 }
 
-// Summary is [Card.Summary], which is made once: several texts of the card hold it.
+// Summary is [Card.Summary], computed once for each call: several texts of the card use it.
 func (d *drawing) Summary(a approvals.Approval) string {
 	said, ok := d.summaries[a.Call.ID]
 	if !ok {
@@ -194,8 +194,8 @@ func (d *drawing) room() int {
 	return min(10, max(1, (50-header-n*others)/n))
 }
 
-// fits reports whether a card may have these blocks. Their texts are in what is sent, so
-// they are counted only if that is longer than they may be.
+// fits reports whether a card may have these blocks. Their texts are a part of what is
+// sent, so they are counted only if the whole is longer than the limit.
 func fits(blocks []slack.Block) bool {
 	raw, err := json.Marshal(blocks)
 	return err == nil && (len(raw) <= maxCardText || textLength(raw) <= maxCardText)

@@ -119,7 +119,7 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 	})
 }
 
-// readAll reads a body of which the length is said, but not yet believed.
+// readAll reads a body. It allocates the length that the header names only up to 64 KiB.
 func readAll(body io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(int(min(max(length, 0), 1<<16)) + bytes.MinRead)

@@ -172,7 +172,7 @@ func payloadOf(body []byte) ([]byte, error) {
 	return []byte(form.Get("payload")), nil
 }
 
-// unescape decodes a value of a form in place. If ok is false, it has left it as it was.
+// unescape decodes a value of a form in place. If ok is false, the value is unchanged.
 func unescape(value []byte) (_ []byte, ok bool) {
 	for rest := value; ; {
 		at := bytes.IndexByte(rest, '%')

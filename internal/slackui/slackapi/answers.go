@@ -7,9 +7,9 @@ import (
 	"net/http"
 )
 
-// An answers transport hands over what Slack answers without what nothing reads, see
-// [Skim]: the answer to a message repeats all of it, and decoding its blocks costs more
-// than sending them.
+// An answers transport removes from Slack's answers what nothing reads, see [Skim]. The
+// answer to a posted or updated message repeats the whole message, and decoding its blocks
+// costs more than sending them.
 type answers struct{ through http.RoundTripper }
 
 func (t answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -21,12 +21,13 @@ func (t answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return out, err
 }
 
-// A skimmed body reads all of another at its first read. An error of that follows what
-// was read. Of a body longer than [maxAnswer] there is only the error.
+// A skimmed body reads the whole body behind it at its first read. If that fails, it
+// returns what was read and then the error; for a body longer than [maxAnswer] it returns
+// only the error.
 type skimmed struct {
 	io.Closer
 	from io.Reader
-	size int64 // that Slack names; -1 if it does not
+	size int64 // as the header names it; -1 if it does not
 	left io.Reader
 }
 
@@ -34,7 +35,7 @@ const (
 	// maxAnswer bounds what is read of an answer. The longest are pages of users.list, of
 	// a few MiB.
 	maxAnswer = 16 << 20
-	// mostNamed bounds the memory that is taken because Slack names a size.
+	// mostNamed bounds the memory that is allocated for the size that the header names.
 	mostNamed = 1 << 20
 )
 
@@ -52,7 +53,7 @@ func (s *skimmed) Read(p []byte) (int, error) {
 	return s.left.Read(p)
 }
 
-// failing is a reader that only has an error, and is empty if that is nil.
+// A failing reader is empty, and ends with err if that is not nil.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {
