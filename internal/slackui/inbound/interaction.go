@@ -158,57 +158,63 @@ type payload struct {
 }
 
 // payloadOf returns the payload of the form in which an interaction comes. It may
-// overwrite the form.
+// overwrite the form, and what it returns may be a part of it.
 func payloadOf(body []byte) ([]byte, error) {
-	if value, found := bytes.CutPrefix(body, []byte("payload=")); found && !bytes.ContainsAny(value, "&;") {
-		if raw, ok := unescape(value); ok && len(raw) > 0 { // as Slack sends it, without a copy
-			return raw, nil
-		}
+	if raw, ok := payloadIn(body); ok && len(raw) > 0 {
+		return raw, nil
 	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil || form.Get("payload") == "" {
-		return nil, fmt.Errorf("%w: no payload", errBody)
-	}
-	return []byte(form.Get("payload")), nil
+	return nil, fmt.Errorf("%w: no payload", errBody)
 }
 
-// unescape decodes a value of a form in place. If ok is false, the value is unchanged.
-func unescape(value []byte) (_ []byte, ok bool) {
-	for rest := value; ; {
-		at := bytes.IndexByte(rest, '%')
-		if at < 0 {
-			break
-		}
-		if at+3 > len(rest) || !isHex(rest[at+1]) || !isHex(rest[at+2]) {
-			return value, false
-		}
-		rest = rest[at+3:]
+func payloadIn(body []byte) (_ []byte, ok bool) {
+	value, found := bytes.CutPrefix(body, []byte("payload="))
+	if found && bytes.IndexByte(value, '&') < 0 && bytes.IndexByte(value, ';') < 0 { // as Slack sends it
+		return unescape(value)
 	}
+	form, err := url.ParseQuery(string(body))
+	return []byte(form.Get("payload")), err == nil
+}
+
+// unescape decodes a value of a form in place. ok is false if it is malformed.
+func unescape(value []byte) (_ []byte, ok bool) {
 	n := 0
-	for at := 0; at < len(value); at, n = at+1, n+1 {
-		switch c := value[at]; c {
+	for at := 0; at < len(value); at++ {
+		c := value[at]
+		switch c {
 		case '%':
-			value[n] = hexDigit(value[at+1])<<4 | hexDigit(value[at+2])
+			if at+2 >= len(value) {
+				return nil, false
+			}
+			high, low := hexDigits[value[at+1]], hexDigits[value[at+2]]
+			if high|low >= noDigit {
+				return nil, false
+			}
+			c = high<<4 | low
 			at += 2
 		case '+':
-			value[n] = ' '
-		default:
-			value[n] = c
+			c = ' '
 		}
+		value[n] = c
+		n++
 	}
 	return value[:n], true
 }
 
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
+const noDigit = 0x10
 
-func hexDigit(c byte) byte {
-	if c <= '9' {
-		return c - '0'
+// hexDigits has the value of each hex digit, and noDigit for any other byte.
+var hexDigits = func() (values [256]byte) {
+	for c := range values {
+		values[c] = noDigit
 	}
-	return c&^0x20 - 'A' + 10
-}
+	for n := range byte(10) {
+		values['0'+n] = n
+	}
+	for n := range byte(6) {
+		values['a'+n], values['A'+n] = 10+n, 10+n
+	}
+	return values
+}()
 
 // readPayload reads the payload of an interaction.
 func readPayload(raw []byte) (payload, error) {

@@ -102,19 +102,23 @@ func (s *skimmer) text() bool {
 	if s.peek() != '"' {
 		return false
 	}
-	for s.at++; s.at < len(s.raw); s.at++ {
-		next := bytes.IndexAny(s.raw[s.at:], `"\`)
+	begin := s.at + 1
+	for from := begin; ; {
+		next := bytes.IndexByte(s.raw[from:], '"')
 		if next < 0 {
 			return false
 		}
-		s.at += next
-		if s.raw[s.at] == '"' {
-			s.at++
+		end := from + next
+		from = end + 1
+		escapes := 0
+		for end-escapes > begin && s.raw[end-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 { // each of them escapes the next one
+			s.at = from
 			return true
 		}
-		s.at++ // the loop skips the escaped character
 	}
-	return false
 }
 
 func (s *skimmer) space() {
