@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -55,9 +56,11 @@ func NewHTTP(c Config, h Handler) *HTTP {
 	if !c.signed() {
 		return s // no request could be verified
 	}
-	s.mux.Handle("/slack/events", s.signed(s.events))
-	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))
-	s.mux.Handle(commandsPath, s.signed(s.commands))
+	for path, handle := range map[string]handler{
+		"/slack/events": s.events, "/slack/interactivity": s.interactivity, commandsPath: s.commands,
+	} {
+		s.mux.Handle(path, s.signed(path, handle))
+	}
 	return s
 }
 
@@ -73,10 +76,15 @@ func (s *HTTP) Shutdown(ctx context.Context) error {
 // errBody says that a signed request cannot be read.
 var errBody = errors.New("the body is malformed")
 
+// A handler answers a request with this body. It may overwrite the body, and keeps no
+// part of it.
+type handler func(ctx context.Context, body []byte) (Reply, error)
+
 // signed reads the body, checks the signature over it, and lets handle answer
 // within our ackTimeout. An error that handle returns is answered 500, so that
 // Slack delivers again or warns the person.
-func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, error)) http.Handler {
+func (s *HTTP) signed(path string, handle handler) http.Handler {
+	log := s.cfg.Log.With(slog.String("path", path))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
@@ -85,8 +93,9 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
 		defer cancel()
-		log := s.cfg.Log.With(slog.String("path", r.URL.Path))
-		body, err := readAll(http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
+		buffer := buffers.Get().(*bytes.Buffer)
+		defer recycle(buffer)
+		body, err := readAll(buffer, http.MaxBytesReader(w, r.Body, maxBody), r.ContentLength)
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			log.WarnContext(ctx, "request too large")
 			http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
@@ -96,7 +105,7 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 			http.Error(w, "body not readable", http.StatusBadRequest)
 			return
 		}
-		if r.URL.Path == commandsPath && sslCheck(r.Header, body) {
+		if path == commandsPath && sslCheck(r.Header, body) {
 			return
 		}
 		if err := verify(s.cfg.SigningSecret(), r.Header, body, s.cfg.Now()); err != nil {
@@ -119,9 +128,23 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 	})
 }
 
-// readAll reads a body. It allocates the length that the header names only up to 64 KiB.
-func readAll(body io.Reader, length int64) ([]byte, error) {
-	var b bytes.Buffer
+// buffers are for what is read and not kept.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// mostRecycled is the capacity of the largest buffer that is used again. Almost all
+// requests fit into it.
+const mostRecycled = 64 << 10
+
+func recycle(b *bytes.Buffer) {
+	if b.Cap() <= mostRecycled {
+		b.Reset()
+		buffers.Put(b)
+	}
+}
+
+// readAll reads a body into the buffer, which is empty, and returns it as a part of that.
+// It allocates the length that the header names only up to 64 KiB.
+func readAll(b *bytes.Buffer, body io.Reader, length int64) ([]byte, error) {
 	b.Grow(int(min(max(length, 0), 1<<16)) + bytes.MinRead)
 	_, err := b.ReadFrom(body)
 	return b.Bytes(), err

@@ -218,8 +218,11 @@ var hexDigits = func() (values [256]byte) {
 
 // readPayload reads the payload of an interaction.
 func readPayload(raw []byte) (payload, error) {
+	scratch := buffers.Get().(*bytes.Buffer)
+	defer recycle(scratch)
+	scratch.Grow(4096) // more than most payloads have left
 	var p payload
-	if err := json.Unmarshal(slackapi.Skim(raw), &p); err != nil {
+	if err := json.Unmarshal(slackapi.Skim(scratch.AvailableBuffer(), raw), &p); err != nil {
 		return p, fmt.Errorf("%w: payload: %w", errBody, err)
 	}
 	switch {

@@ -38,8 +38,8 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("v0:" + stamp + ":"))
 	mac.Write(body)
-	want := "v0=" + hex.EncodeToString(mac.Sum(nil))
-	if !hmac.Equal([]byte(want), []byte(given)) {
+	want := hex.AppendEncode([]byte("v0="), mac.Sum(nil))
+	if !hmac.Equal(want, []byte(given)) {
 		return errBadSignature
 	}
 	return nil

@@ -39,7 +39,7 @@ func read(tb testing.TB, raw []byte) (p payload, err error) {
 
 func TestABlockOfAMessageIsNotDecoded(t *testing.T) {
 	raw := pressed(t)
-	short := slackapi.Skim(raw)
+	short := slackapi.Skim(nil, raw)
 	require.Less(t, len(short), 1500)
 	want, err := read(t, raw)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func FuzzSkim(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		want, wrong := read(t, raw)
-		got, err := read(t, slackapi.Skim(raw))
+		got, err := read(t, slackapi.Skim(nil, raw))
 		if wrong == nil {
 			require.NoError(t, err)
 			require.Equal(t, want, got)

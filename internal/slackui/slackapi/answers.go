@@ -48,7 +48,7 @@ func (s *skimmed) Read(p []byte) (int, error) {
 			s.left = failing{fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)}
 			return s.left.Read(p)
 		}
-		s.left = io.MultiReader(bytes.NewReader(Skim(all.Bytes())), failing{err})
+		s.left = io.MultiReader(bytes.NewReader(Skim(make([]byte, 0, 4096), all.Bytes())), failing{err})
 	}
 	return s.left.Read(p)
 }

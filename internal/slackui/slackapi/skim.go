@@ -8,9 +8,10 @@ import (
 // Skim returns what Slack sends, the payload of an interaction or the answer of a
 // method, without the blocks and attachments of its message and of its view. They are
 // most of it, nothing reads them, and the decoder would scan each of their bytes twice.
-// What Skim does not understand is returned unchanged, for the decoder to judge.
-func Skim(payload []byte) []byte {
-	s := skimmer{raw: payload, kept: make([]byte, 0, 4096)}
+// What Skim does not understand is returned unchanged, for the decoder to judge. The rest
+// is appended to scratch, which holds nothing and may be nil.
+func Skim(scratch, payload []byte) []byte {
+	s := skimmer{raw: payload, kept: scratch}
 	s.space()
 	if !s.object(false) {
 		return payload
