@@ -28,7 +28,6 @@ type claim struct {
 	thread  Thread    // as stored when it was last read
 	renewed time.Time // when, by the clock of this process
 	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
-	commits int
 
 	made *made // nil if the run was there before
 }
@@ -71,13 +70,6 @@ func (l lock) Lock() { l <- struct{}{} }
 // Unlock gives it back.
 func (l lock) Unlock() { <-l }
 
-// request mints the name of the next commit. The caller holds the lock, or is
-// the only one that has the claim.
-func (c *claim) request() approvals.RequestID {
-	c.commits++
-	return approvals.RequestID(fmt.Sprintf("%s:%s:%d", c.id, c.fence, c.commits))
-}
-
 // snapshot returns the run as it is stored.
 func (c *claim) snapshot() Run {
 	c.mu.Lock()
@@ -92,7 +84,7 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range maxConflicts {
-		run, thread, out := c.run, c.thread, Commit{Request: c.request()}
+		run, thread, out := c.run, c.thread, Commit{}
 		run.Activity, thread.Queue = slices.Clone(run.Activity), slices.Clone(thread.Queue)
 		renewed := c.now() // before the store says its time: the lease is never taken for longer than it is
 		at := c.leaseTime(ctx)

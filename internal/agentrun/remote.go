@@ -153,6 +153,17 @@ func (r *Runner) remoteOf(ctx context.Context, run Run, b approvals.Batch) (Remo
 // ends that run. It is what the due index calls; a batch that is not settled, or
 // whose answers were delivered, is left alone without an error.
 func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
+	var err error
+	for range maxConflicts {
+		err = r.deliver(ctx, id)
+		if !errors.Is(err, approvals.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 	b, err := r.c.Store.Batch(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load batch %s: %w", id, err)
@@ -195,7 +206,7 @@ func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
 	if err != nil {
 		return fmt.Errorf("load thread %s: %w", run.Thread, err)
 	}
-	out := Commit{Request: approvals.RequestID("deliver:" + string(id)), Resumes: &b}
+	out := Commit{Resumes: &b}
 	run.Status = RunCompleted
 	if err := endRun(ctx, r.c.Store, &run, &thread, &out, r.c.Now()); err != nil {
 		return err

@@ -27,6 +27,7 @@ type remoteAdapter struct {
 	desk      *approvals.Desk
 	delivered []approvals.DeferredToolResults
 	down      error
+	meanwhile func() // while the answers are delivered, if it is not nil
 }
 
 func newRemoteAdapter(t *testing.T) *remoteAdapter {
@@ -47,6 +48,10 @@ func newRemoteAdapter(t *testing.T) *remoteAdapter {
 			"api": func(_ context.Context, _ agentrun.RemoteRun, answers approvals.DeferredToolResults) error {
 				if d.down == nil {
 					d.delivered = append(d.delivered, answers)
+				}
+				if f := d.meanwhile; f != nil {
+					d.meanwhile = nil
+					f()
 				}
 				return d.down
 			},
@@ -126,6 +131,20 @@ func TestARemoteRunIsDeferredFromBirthAndDeliveredInsteadOfResumed(t *testing.T)
 	thread, err := d.store.Thread(ctx, got.Run.Thread)
 	require.NoError(t, err)
 	require.Empty(t, thread.Active)
+}
+
+// A caller that waits for a decision has it delivered itself, while the due index does the
+// same. Whoever is second finds it done.
+func TestAnswersThatTwoDeliverAtOnceAreNoFailure(t *testing.T) {
+	d, ctx := newRemoteAdapter(t), t.Context()
+	got, err := d.runner.Submit(ctx, request("k1", "gated"))
+	require.NoError(t, err)
+	d.approve(got.Batch, "c0")
+	d.meanwhile = func() { require.NoError(t, d.runner.Deliver(ctx, got.Batch.ID)) }
+	require.NoError(t, d.runner.Deliver(ctx, got.Batch.ID))
+	after, err := d.runner.Remote(ctx, got.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, agentrun.RunCompleted, after.Run.Status)
 }
 
 func TestARemoteRequestIsTakenOnce(t *testing.T) {

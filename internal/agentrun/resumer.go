@@ -78,7 +78,7 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 		Status: RunQueued, From: thread.Messages, To: thread.Messages, Usage: parent.Usage, CreatedAt: r.c.Now(),
 	}
 	thread.Active = runID
-	out := Commit{Request: approvals.RequestID("resume:" + string(id)), Thread: &thread, Resumes: &b}
+	out := Commit{Thread: &thread, Resumes: &b}
 	if err := r.takeUp(ctx, &run, &thread, &out); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (r *Runner) take(ctx context.Context, run Run, now clocks) (*claim, error) 
 	}
 	c := r.newClaim(run.ID)
 	run = c.on(run, now)
-	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
+	err = c.store.Commit(ctx, Commit{Runs: []Run{run}})
 	if errors.Is(err, approvals.ErrConflict) {
 		return nil, nil
 	}
