@@ -166,10 +166,12 @@ func parkedRuns(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, want, list(10), "the longest first")
 	require.Equal(t, want[:2], list(2))
 	require.Empty(t, list(0))
-	for i, status := range []agentrun.Status{agentrun.RunFailed, agentrun.RunQueued, agentrun.RunRunning, agentrun.RunCompleted} {
-		parked[i].Status = status
-		commitRun(t, s, parked[i])
-		require.Equal(t, want[i+1:], list(10), status)
+	for i, after := range [][]agentrun.Status{{agentrun.RunFailed}, {agentrun.RunQueued}, {agentrun.RunQueued, agentrun.RunRunning, agentrun.RunCompleted}} {
+		for _, status := range after {
+			parked[i].Status = status
+			parked[i] = commitRun(t, s, parked[i])
+		}
+		require.Equal(t, want[i+1:], list(10), after)
 		require.Equal(t, want[i+1:i+2], list(1), "one that ended takes no place of another")
 	}
 }

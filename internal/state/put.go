@@ -36,12 +36,12 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	switch {
 	case r.Status == agentrun.RunParked:
 		ch.zadd(p.parkedRuns(), string(r.ID), scoreOf(w.when))
-	case !fresh:
+	case !fresh && mayLeaveParked(r):
 		ch.zrem(p.parkedRuns(), string(r.ID))
 	}
 	at, ok := r.Due()
 	switch {
-	case !ok && fresh:
+	case !ok && (fresh || r.Executor != ""): // it was never there: no worker claims a run of another executor
 		return nil
 	case !ok:
 		w.done(Runs, string(r.ID))
@@ -51,6 +51,12 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	// on until the run is no longer due.
 	w.later(Runs, string(r.ID), at)
 	return nil
+}
+
+// mayLeaveParked reports whether the run may have been parked until now: one that was is
+// queued again or fails, see [agentrun.Runner.Retry] and [agentrun.Runner.Abandon].
+func mayLeaveParked(r agentrun.Run) bool {
+	return r.Executor == "" && (r.Status == agentrun.RunQueued || r.Status == agentrun.RunFailed)
 }
 
 func putMessages(ch *change, p partition, a agentrun.Append) error {
