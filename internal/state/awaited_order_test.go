@@ -69,7 +69,7 @@ func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
 	require.NoError(t, err)
 	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
 	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
-	l.became(result{entry: entry{0, "card", at}, awaited: true, verdict: verdict{kept: true, later: scoreOf(now.Add(time.Hour))}})
+	l.became(result{entry: entry{0, "card", at}, awaited: true, verdict: verdict{kept: true, asked: true, next: scoreOf(now.Add(time.Hour))}})
 	require.False(t, l.finds(t.Context()))
 	require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: "card", Score: float64(at)}).Err())
 	var committed places
@@ -109,21 +109,49 @@ func TestAwaitedWorkThatWasJustDoneIsNotBegunAgain(t *testing.T) {
 // them, has its partition looked at.
 func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {
 	card, run, other := entry{7, "batch_7_a", 1234567}, entry{7, "run_7_a", 7654321}, entry{7, "run_7_b", 1}
-	wakes := []wake{{Cards, []entry{card}}, {Runs, []entry{run}}, {Replies, []entry{run, other}}}
+	wakes := []wake{{Cards, []entry{card}, 0}, {Deadlines, nil, 99}, {Runs, []entry{run}, 77}, {Replies, []entry{run, other}, 0}}
 	looked := entry{partition: 7}
-	for message, want := range map[string]map[Kind]entry{
-		wakeMessage(7, wakes, true):  {Cards: card, Runs: run, Replies: looked},
-		wakeMessage(7, wakes, false): {Cards: looked, Runs: looked, Replies: looked},
-		"7\ncards":                   {Cards: looked},
-		"7\ncards soon\nnews x y":    {Cards: looked, "news": looked},
+	later := map[Kind]score{Deadlines: 99, Runs: 77}
+	for message, want := range map[string]news{
+		wakeMessage(7, wakes, true):  {7, map[Kind]entry{Cards: card, Runs: run, Replies: looked}, later},
+		wakeMessage(7, wakes, false): {7, map[Kind]entry{Cards: looked, Runs: looked, Replies: looked}, later},
+		"7\ncards":                   {7, map[Kind]entry{Cards: looked}, map[Kind]score{}},
+		"7\ncards soon\nnews x y":    {7, map[Kind]entry{Cards: looked, "news": looked}, map[Kind]score{}},
+		"7\n@cards soon":             {7, map[Kind]entry{}, map[Kind]score{}},
+		probeMessage(7):              {7, map[Kind]entry{}, map[Kind]score{}},
 	} {
-		n, entries, ok := parseWakes(message)
+		w, ok := parseWakes(message)
 		require.True(t, ok, message)
-		require.Equal(t, 7, n)
-		require.Equal(t, want, entries, message)
+		require.Equal(t, want, w, message)
 	}
 	for _, message := range []string{"", "x", "64", "-1\ncards 1 a"} {
-		_, _, ok := parseWakes(message)
+		_, ok := parseWakes(message)
 		require.False(t, ok, message)
 	}
+}
+
+// A replica of an older version hears of a kind what it did before, and nothing of what
+// it does not know.
+func TestAWakeUpIsReadByOlderVersions(t *testing.T) {
+	older := func(message string) map[Kind]entry { // as they did
+		number, lines, _ := strings.Cut(message, "\n")
+		n, err := strconv.Atoi(number)
+		require.NoError(t, err)
+		entries := map[Kind]entry{}
+		for line := range strings.SplitSeq(lines, "\n") {
+			kind, named, _ := strings.Cut(line, " ")
+			e := entry{partition: n}
+			at, id, _ := strings.Cut(named, " ")
+			if when, err := strconv.ParseInt(at, 10, 64); err == nil && id != "" {
+				e.id, e.at = id, score(when)
+			}
+			if slices.Contains(Kinds(), Kind(kind)) {
+				entries[Kind(kind)] = e
+			}
+		}
+		return entries
+	}
+	card := entry{7, "batch_7_a", 1234567}
+	require.Equal(t, map[Kind]entry{Cards: card}, older(wakeMessage(7, []wake{{Cards, []entry{card}, 5}, {Runs, nil, 9}}, true)))
+	require.Empty(t, older(probeMessage(7)))
 }

@@ -11,9 +11,10 @@
 // Work is derived from the documents, in the same step that stores them: a run
 // that is queued is due in [Runs], a batch that changed in [Cards], a batch
 // whose people are to be notified in [Notices], and so on. Nobody enqueues
-// anything. [Due] hands out what is due, at once after a commit and at the
-// latest with its next sweep, which asks each partition once for all kinds,
-// with sweep.lua.
+// anything. [Due] hands out what is due, at once after a commit that wakes it. In case
+// a wake-up was lost, sweeps ask each partition for all kinds at once, with sweep.lua:
+// every 2 s, or every 25 s while messages that the sweeps publish show that wake-ups
+// arrive.
 //
 // # Keys
 //
@@ -56,7 +57,8 @@
 // with a TTL. What belongs to a thread is removed with it, by [Retention].
 //
 // The channel <prefix>:wakes carries the partition in which there is work, and its
-// kinds; [Cards] wakes those who follow a batch, too.
+// kinds; [Cards] wakes those who follow a batch, too. A message without a kind is that
+// of a sweep.
 //
 // Documents are JSON with a schema of their own, see codec.go. Documents of
 // every schema that was ever written decode for ever; testdata keeps them.

@@ -13,7 +13,7 @@ import (
 // DueOptions tune a [Due]; the zero value is right for production.
 type DueOptions struct {
 	Workers  int                             // reconcilers of one kind at the same time; 0 means 16
-	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 2 s
+	Sweep    time.Duration                   // the longest time between two looks without a wake-up, while wake-ups arrive; 0 means 25 s
 	Attempts int                             // failures before an item is parked; 0 means 12
 	Grace    time.Duration                   // how long reconcilers may continue once Run is to end; 0 means 10 s
 	Clock    *Clock                          // while it refuses, nothing is looked for; nil: the clock of the process is trusted
@@ -21,6 +21,10 @@ type DueOptions struct {
 
 	Started func(k Kind, late time.Duration) // called when work on an item begins, with how long it was due; nil: nothing
 }
+
+// short is the time between two looks, give or take a quarter, that are at every
+// partition while wake-ups do not arrive.
+func (o DueOptions) short() time.Duration { return min(o.Sweep, shortSweep) }
 
 // Due hands out what is due. It is level-triggered: an item is handed out for
 // as long as the state says that there is work, even if the wake-up was lost.
@@ -160,7 +164,7 @@ func (d *Due) end(k Kind) {
 // Healthy reports whether there are loops and for each of them Redis was looked at
 // within the last few seconds.
 func (d *Due) Healthy(now time.Time) bool {
-	late := now.Add(-max(5*time.Second, 3*d.o.Sweep))
+	late := now.Add(-max(5*time.Second, 3*d.o.short()))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, at := range d.looked {

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// longestSweep is how often a process looks without a wake-up. All
-	// partitions are asked each time, with one command each.
-	longestSweep = 2 * time.Second
-	// near is how far ahead of its time an entry is announced, so that the loops
-	// set a timer for it. One sweep may fail and the next still finds it in time.
+	// near is how far ahead of its time an entry wakes the loops.
 	near = 5 * time.Second
+	// horizon is how far ahead of its time an entry is announced, so that the loops
+	// set a timer for it. Sweeps look as far ahead, and find in time what is due later
+	// than that when it is committed: there is one between, even if it is a round late.
+	horizon = longestSweep + 3*time.Second
 )
 
 // dueChanges collects the writes to the due index that belong to a change. A new
@@ -24,13 +24,13 @@ type dueChanges struct {
 	p        partition
 	ch       *change
 	when     time.Time
-	soon     map[Kind][]entry // due soon
+	wakes    map[Kind]wake
 	attempts []any
 	parked   []any
 }
 
 func newDueChanges(s *Store, p partition, ch *change) *dueChanges {
-	return &dueChanges{s: s, p: p, ch: ch, when: s.now(), soon: make(map[Kind][]entry)}
+	return &dueChanges{s: s, p: p, ch: ch, when: s.now(), wakes: make(map[Kind]wake)}
 }
 
 // now makes the item due at once.
@@ -48,8 +48,9 @@ func (w *dueChanges) later(k Kind, id string, t time.Time) {
 	w.ch.zadd(w.p.due(k), id, scoreOf(t))
 	w.ch.moves = append(w.ch.moves, move{item(k, id), false})
 	w.parked = append(w.parked, item(k, id))
-	if t.Sub(w.when) < near {
-		w.soon[k] = append(w.soon[k], entry{w.p.n, id, scoreOf(t)})
+	if wk, ok := w.wakes[k].with(entry{w.p.n, id, scoreOf(t)}, t.Sub(w.when)); ok {
+		wk.kind = k
+		w.wakes[k] = wk
 	}
 }
 
@@ -75,8 +76,8 @@ func (w *dueChanges) finish() {
 		}, w.p.parked(), w.p.attempts())
 	}
 	w.ch.channel = w.s.wakes()
-	for _, k := range slices.Sorted(maps.Keys(w.soon)) {
-		w.ch.wakes = append(w.ch.wakes, wake{k, w.soon[k]})
+	for _, k := range slices.Sorted(maps.Keys(w.wakes)) {
+		w.ch.wakes = append(w.ch.wakes, w.wakes[k])
 	}
 }
 

@@ -236,6 +236,32 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		commitRun(t, s, agentrun.Run{ID: ids{7}.run("r"), Status: agentrun.RunQueued, CreatedAt: at})
 		require.False(t, wait(t, "the timer", got).Before(at.Add(-time.Millisecond)))
 	})
+	t.Run("the lease of a process that died is met on time without a sweep", func(t *testing.T) {
+		s := openStore(t, c, time.Now)
+		got := make(chan time.Time, 10)
+		work(t, state.NewDue(s, state.DueOptions{Sweep: never}), state.Runs, func(context.Context, string) error {
+			got <- time.Now()
+			return later(time.Hour)
+		})
+		subscribed(t, s, 1)
+		other := openStoreAt(t, c, time.Now, s.Prefix())
+		ends := time.Now().Add(5500 * time.Millisecond) // this is later than what wakes loops at once
+		commitRun(t, other, agentrun.Run{ID: ids{7}.run("r"), Status: agentrun.RunRunning, LeaseEnds: ends})
+		require.False(t, wait(t, "the timer", got).Before(ends.Add(-time.Millisecond)))
+	})
+	t.Run("other processes are told of what is put off", func(t *testing.T) {
+		s := openStore(t, c, time.Now)
+		sub := c.Subscribe(t.Context(), s.WakeChannel())
+		t.Cleanup(func() { _ = sub.Close() })
+		_, err := sub.Receive(t.Context())
+		require.NoError(t, err)
+		batch := string(ids{7}.batch("b"))
+		require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p07}:due:cards", redis.Z{Score: 1, Member: batch}).Err())
+		work(t, state.NewDue(s, state.DueOptions{Sweep: never}), state.Cards, func(context.Context, string) error { return later(10 * time.Second) })
+		for m := ""; m != fmt.Sprintf("7\n@cards %d", score(t, c, s, state.Cards, batch).UnixMicro()); {
+			m = wait(t, "the message", sub.Channel()).Payload
+		}
+	})
 }
 
 // later is an error that says when to come again.

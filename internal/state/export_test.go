@@ -40,9 +40,11 @@ func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id s
 	return d.run(ctx, []Task{{Kind: k, Reconcile: f, Limit: 2 * time.Minute}})
 }
 
-// ShortestSweep is the least time between two sweeps that found Redis well, as
-// they are by default.
-const ShortestSweep = longestSweep * 3 / 4
+// SweepHash is the name of the script of sweeps.
+var SweepHash = sweepScript.Hash()
+
+// LongestSweep is the longest time between two looks at a partition by default.
+const LongestSweep = longestSweep
 
 // SharePipe returns the context of handlers that share a pipeline, and how many of
 // them wait in it.
@@ -60,3 +62,17 @@ func (s *Store) Client() redis.UniversalClient { return s.client }
 
 // WakeChannel is where wake-ups are published.
 func (s *Store) WakeChannel() string { return s.wakes() }
+
+// IdleAsks returns how often a process asks a partition for work in a while in which
+// there is none and wake-ups arrive, and in how many rounds.
+func IdleAsks(d time.Duration) (asked, rounds int) {
+	s, o := newSchedule(longestSweep), DueOptions{Sweep: longestSweep}
+	for now := time.Unix(0, 0); now.Before(time.Unix(0, 0).Add(d)); now = now.Add(o.short() * 3 / 4) {
+		rounds++
+		for _, n := range s.round(now) {
+			asked++
+			s.heard(n)
+		}
+	}
+	return asked, rounds
+}

@@ -77,11 +77,11 @@ func (l *listeners) wake(m any) {
 	partition := -1
 	switch m := m.(type) {
 	case *redis.Message:
-		n, entries, ok := parseWakes(m.Payload)
-		if !ok || !slices.ContainsFunc(l.kinds, func(k Kind) bool { _, is := entries[k]; return is }) {
+		w, ok := parseWakes(m.Payload)
+		if !ok || !slices.ContainsFunc(l.kinds, func(k Kind) bool { _, is := w.entries[k]; return is }) {
 			return
 		}
-		partition = n
+		partition = w.partition
 	case *redis.Subscription:
 	default:
 		return

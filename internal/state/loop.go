@@ -119,6 +119,9 @@ func (l *loop) heed(t told) {
 			l.rests[n].until = time.Time{}
 		}
 	}
+	for n, at := range t.later {
+		l.soon[n] = earliest(l.soon[n], at)
+	}
 	l.told(t.awaited)
 	if !t.swept {
 		return
@@ -153,8 +156,10 @@ func (l *loop) became(r result) {
 		l.rests[r.partition] = rest{}
 		l.d.kept(l.task.Kind, r.partition)
 	}
-	if r.awaited && r.later != 0 && l.awaited.put(seen{entry{r.partition, r.id, r.later}, l.d.store.now()}) {
+	if r.asked && r.awaited && l.awaited.put(seen{entry{r.partition, r.id, r.next}, l.d.store.now()}) {
 		r.again = false
+	} else {
+		l.soon[r.partition] = earliest(l.soon[r.partition], r.next)
 	}
 	if r.again {
 		l.dirty[r.partition] = true
@@ -227,7 +232,7 @@ func (l *loop) look(ctx context.Context) bool {
 		}
 		if dirty {
 			found[n] = pipe.ZRangeByScoreWithScores(ctx, string(s.partition(n).due(l.task.Kind)), &redis.ZRangeBy{
-				Min: "-inf", Max: scoreOf(now.Add(near)).String(), Count: limit,
+				Min: "-inf", Max: scoreOf(now.Add(horizon)).String(), Count: limit,
 			})
 		}
 	}

@@ -26,7 +26,8 @@ type verdict struct {
 	overdue string // it has failed too often: park it when it is met again, for this reason
 	lost    error  // why the store did not take what became of it
 	kept    bool   // the store did, or what the handler committed stands
-	later   score  // when it is tried again, if its handler said so
+	next    score  // when it is due again, if this is what the store was given
+	asked   bool   // its handler said when
 }
 
 // settle writes down what became of an item. Every write is conditional on the
@@ -46,11 +47,8 @@ func (d *Due) settle(ctx context.Context, t Task, e entry, err error) verdict {
 	case errors.As(err, &later):
 		d.count(k, func(c *Counts) { c.Delayed++ })
 		wait := max(later.RetryAfter(), shortest)
-		v.again = wait < near // a look sets the timer
-		at := d.store.now().Add(wait)
-		if failed = d.move(ctx, k, e, at); failed == nil {
-			v.later = scoreOf(at)
-		}
+		v, failed = d.move(ctx, k, e, wait)
+		v.asked = failed == nil
 	case stopping:
 		return verdict{} // it may well have failed because of that
 	default:
@@ -107,7 +105,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 		return d.fail(ctx, t, e, err)
 	}
 	if version == 0 || (!next.IsZero() && !next.After(now)) {
-		return verdict{again: true}, d.move(ctx, k, e, now.Add(idle))
+		return d.move(ctx, k, e, idle)
 	}
 	p := d.store.partition(e.partition)
 	doc, err := p.document(k, e.id)
@@ -124,7 +122,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 		w.at(k, e.id, next)
 	}
 	w.finish()
-	return verdict{}, d.store.apply(ctx, ch)
+	return verdict{}, d.store.apply(ctx, ch) // its wake-up tells this process, too
 }
 
 // derive returns when an item is due according to its document, zero for never,
@@ -158,13 +156,28 @@ func (d *Due) derive(ctx context.Context, k Kind, id string) (at time.Time, vers
 	}
 }
 
-// move makes the item due at t, if it has not been moved since it was seen.
-func (d *Due) move(ctx context.Context, k Kind, e entry, t time.Time) error {
+// move makes the item due after a while, if it has not been moved since it was seen.
+func (d *Due) move(ctx context.Context, k Kind, e entry, wait time.Duration) (verdict, error) {
 	p := d.store.partition(e.partition)
 	ch := newRepeatable(p)
 	ch.wantScore(p.due(k), e.id, e.at)
-	ch.zadd(p.due(k), e.id, scoreOf(t))
-	return d.store.apply(ctx, ch)
+	next := d.putOff(ch, p, k, e, d.store.now(), wait)
+	if err := d.store.apply(ctx, ch); err != nil {
+		return verdict{again: true}, err
+	}
+	return verdict{next: next}, nil
+}
+
+// putOff makes the item due after a while and returns when that is. Other processes are
+// told, in case this one dies until then. They are not told of a short while, which
+// happens often: one of their sweeps finds the item if this process dies.
+func (d *Due) putOff(ch *change, p partition, k Kind, e entry, now time.Time, wait time.Duration) score {
+	e.at = scoreOf(now.Add(wait))
+	ch.zadd(p.due(k), e.id, e.at)
+	if w, ok := (wake{kind: k}).with(e, wait); ok && w.later != 0 {
+		ch.channel, ch.wakes = d.store.wakes(), []wake{w}
+	}
+	return e.at
 }
 
 // fail counts a failure and puts the item off, or parks it.
@@ -180,9 +193,7 @@ func (d *Due) fail(ctx context.Context, t Task, e entry, cause error) (verdict, 
 	now := d.store.now()
 	at := score(score0.Val())
 	if errors.Is(score0.Err(), redis.Nil) || (at != e.at && at <= scoreOf(now)) {
-		// Done or made due anew meanwhile; the next sweep is soon enough for a
-		// handler that fails after its own commit.
-		return verdict{}, nil
+		return verdict{again: at != 0}, nil // done, or made due anew meanwhile
 	}
 	before, _ := counted.Int()
 	n := before + 1
@@ -199,15 +210,13 @@ func (d *Due) fail(ctx context.Context, t Task, e entry, cause error) (verdict, 
 	ch.hset(p.attempts(), item(k, e.id), n)
 	v := verdict{}
 	wait := d.o.Backoff(n)
-	next := scoreOf(now.Add(wait))
 	switch {
 	case at == e.at:
-		v.again = wait < near
-		ch.zadd(p.due(k), e.id, next)
+		v.next = d.putOff(ch, p, k, e, now, wait)
 	case n >= d.o.Attempts:
 		v.overdue = reason // its own claim has moved it: park it when that is over
-	case (k == Runs || k == Sheets) && next > at:
-		ch.zadd(p.due(k), e.id, next) // a claim that is over no sooner
+	case (k == Runs || k == Sheets) && scoreOf(now.Add(wait)) > at:
+		v.next = d.putOff(ch, p, k, e, now, wait) // a claim that is over no sooner
 	}
 	if err := d.store.apply(ctx, ch); err != nil {
 		return verdict{}, err

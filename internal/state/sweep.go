@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/countersign/countersign/internal/approvals"
 )
 
 //go:embed sweep.lua
@@ -21,17 +19,18 @@ var sweepScript = redis.NewScript(sweepSource)
 
 // A sweeper tells the loops of one call of [Due.Run] where to look for work: it
 // receives the wake-ups of all kinds on one subscription, and now and then asks
-// every partition, with one command for all kinds, which of them have work. The
-// loops themselves read what there is.
+// partitions, with one command for all kinds, which of them have work. The loops
+// themselves read what there is.
 type sweeper struct {
 	d     *Due
 	loops []*loop
 
+	schedule   *schedule
 	subscribed chan struct{} // ready when a subscription has begun
 }
 
 func newSweeper(d *Due, loops []*loop) *sweeper {
-	return &sweeper{d: d, loops: loops, subscribed: make(chan struct{}, 1)}
+	return &sweeper{d: d, loops: loops, schedule: newSchedule(d.o.Sweep), subscribed: make(chan struct{}, 1)}
 }
 
 // run ends with ctx. A sweep that Redis answers slowly does not delay wake-ups.
@@ -58,11 +57,8 @@ func (s *sweeper) listen(ctx context.Context) {
 			}
 			switch m := m.(type) {
 			case *redis.Message:
-				_, entries, _ := parseWakes(m.Payload)
-				for _, l := range s.loops {
-					if e, ok := entries[l.task.Kind]; ok {
-						l.hints.committed(e)
-					}
+				if w, ok := parseWakes(m.Payload); ok {
+					s.pass(w)
 				}
 			case *redis.Subscription:
 				select {
@@ -74,24 +70,37 @@ func (s *sweeper) listen(ctx context.Context) {
 	}
 }
 
-// sweepOn sweeps at once and then again and again: twice as often while nothing
-// is subscribed to, and soon after a failure.
+// pass tells the loops what a message says.
+func (s *sweeper) pass(w news) {
+	s.schedule.heard(w.partition)
+	for _, l := range s.loops {
+		if e, ok := w.entries[l.task.Kind]; ok {
+			l.hints.committed(e)
+		}
+		if at, ok := w.later[l.task.Kind]; ok {
+			l.hints.later(w.partition, at)
+		}
+	}
+}
+
+// sweepOn sweeps at once and then again and again, and soon after a failure.
 func (s *sweeper) sweepOn(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	every := s.d.o.Sweep / 2
+	every := s.d.o.short()
 	var failing time.Duration
 	for {
+		var now time.Time
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.subscribed:
-			every = s.d.o.Sweep
+			s.schedule.reset()
 			timer.Reset(time.Millisecond) // never to a time that is over: see wires_test.go of cmd/bot
 			continue
-		case <-timer.C:
+		case now = <-timer.C: // not that of the store: a clock that is set must not delay a sweep
 		}
-		err := s.sweep(ctx)
+		err := s.sweep(ctx, s.schedule.round(now))
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -105,6 +114,7 @@ func (s *sweeper) sweepOn(ctx context.Context) {
 			if failing == 0 {
 				s.d.store.log.WarnContext(ctx, "cannot look for work; trying again until Redis answers", slog.Any("err", err))
 			}
+			s.schedule.reset()
 			failing = longerAfter(failing)
 			timer.Reset(failing)
 		}
@@ -116,105 +126,59 @@ func longerAfter(wait time.Duration) time.Duration {
 	return min(max(2*wait, 50*time.Millisecond), 2*time.Second)
 }
 
-// sweep asks every partition. What some of them answered is passed on even if
-// others did not answer; that is then no sweep.
-func (s *sweeper) sweep(ctx context.Context) error {
-	if c := s.d.o.Clock; c != nil {
-		if err := c.Check(ctx); err != nil {
-			return err
-		}
+// sweep asks these partitions, and looks in any case whether Redis answers. What some of
+// them answered is passed on even if others did not answer; that is then no sweep.
+func (s *sweeper) sweep(ctx context.Context, partitions []int) error {
+	if err := s.answers(ctx); err != nil {
+		return err
 	}
-	answers, err := s.ask(ctx, sweepScript.EvalSha)
+	now := s.d.store.now()
+	answers, err := s.ask(ctx, partitions, now, sweepScript.EvalSha)
 	if slices.ContainsFunc(answers, func(a *redis.Cmd) bool { return redis.HasErrorPrefix(a.Err(), "NOSCRIPT") }) {
-		answers, err = s.ask(ctx, sweepScript.Eval)
+		answers, err = s.ask(ctx, partitions, now, sweepScript.Eval)
 	}
-	found := make([]places, len(s.loops))
-	for n, a := range answers {
-		kinds, failed := a.Int64Slice()
+	found := make([]told, len(s.loops))
+	for i, a := range answers {
+		firsts, failed := a.Int64Slice()
 		if failed != nil {
 			err = failed
 			continue
 		}
-		for _, k := range kinds {
-			found[k-1][n] = true
+		for pair := range slices.Chunk(firsts, 2) {
+			found[pair[0]-1].first(partitions[i], score(pair[1]), now)
 		}
 	}
 	for i, l := range s.loops {
-		l.hints.swept(found[i], err == nil)
+		found[i].swept = err == nil
+		l.hints.tell(found[i])
 	}
 	return err
 }
 
+// answers compares the clocks, if they are to be compared.
+func (s *sweeper) answers(ctx context.Context) error {
+	if c := s.d.o.Clock; c != nil {
+		return c.Check(ctx)
+	}
+	return s.d.store.client.Ping(ctx).Err()
+}
+
 // ask returns the answer of each partition, and an error if one has none.
-func (s *sweeper) ask(ctx context.Context, run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) ([]*redis.Cmd, error) {
-	until := scoreOf(s.d.store.now().Add(near)).String()
+func (s *sweeper) ask(ctx context.Context, partitions []int, now time.Time, run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd,
+) ([]*redis.Cmd, error) {
+	if len(partitions) == 0 {
+		return nil, nil
+	}
+	until := scoreOf(now.Add(horizon)).String()
 	pipe := s.d.store.client.Pipeline()
-	answers := make([]*redis.Cmd, approvals.Partitions)
-	for n := range answers {
+	answers := make([]*redis.Cmd, len(partitions))
+	for i, n := range partitions {
 		keys := make([]string, len(s.loops))
-		for i, l := range s.loops {
-			keys[i] = string(s.d.store.partition(n).due(l.task.Kind))
+		for j, l := range s.loops {
+			keys[j] = string(s.d.store.partition(n).due(l.task.Kind))
 		}
-		answers[n] = run(ctx, pipe, keys, until)
+		answers[i] = run(ctx, pipe, keys, until, s.d.store.wakes(), probeMessage(n))
 	}
 	_, err := pipe.Exec(ctx)
 	return answers, err
-}
-
-// places are partitions.
-type places [approvals.Partitions]bool
-
-// hints are what a loop has not taken yet of what its sweeper told it.
-type hints struct {
-	ready chan struct{}
-
-	mu   sync.Mutex
-	told told
-}
-
-type told struct {
-	committed places  // someone has just committed there
-	awaited   []entry // which people wait for: someone has just committed these
-	found     places  // there is work, or will be soon
-	swept     bool    // everything else was looked at, too
-}
-
-func newHints() *hints { return &hints{ready: make(chan struct{}, 1)} }
-
-// committed says that there is work where the entry is: the entry itself if it has an id.
-func (h *hints) committed(e entry) {
-	h.tell(func(t *told) {
-		if e.id == "" || len(t.awaited) >= mostAwaited {
-			t.committed[e.partition] = true
-			return
-		}
-		t.awaited = append(t.awaited, e)
-	})
-}
-
-func (h *hints) swept(found places, whole bool) {
-	h.tell(func(t *told) {
-		for n, yes := range found {
-			t.found[n] = t.found[n] || yes
-		}
-		t.swept = t.swept || whole
-	})
-}
-
-func (h *hints) tell(what func(*told)) {
-	h.mu.Lock()
-	what(&h.told)
-	h.mu.Unlock()
-	select {
-	case h.ready <- struct{}{}:
-	default: // it is about to take them
-	}
-}
-
-func (h *hints) take() told {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.told
-	h.told = told{}
-	return t
 }

@@ -18,28 +18,30 @@ import (
 // are, and finds every kind of which it heard nothing.
 func sweeps(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	t.Run("an idle process sends at most 64 commands a second for all kinds together", func(t *testing.T) {
+	t.Run("an idle process asks all kinds of a partition with one command", func(t *testing.T) {
 		h := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 		seen := &statetest.Trips{}
 		s := openStore(t, h, time.Now)
 		h.AddHook(seen)
 		workOn(t, state.NewDue(s, state.DueOptions{Sweep: 10 * time.Millisecond}))
-		var swept [][]string
+		asked, looked := 0, 0
 		statetest.Await(t, "some sweeps", func() bool {
 			for _, trip := range seen.Taken() {
-				if trip[0] != "script" && trip[0] != "eval" { // a script that is new is loaded once
-					swept = append(swept, trip)
+				switch trip[0] {
+				case "script", "eval": // a script that is new is loaded once
+				case "ping":
+					looked++
+					require.Len(t, trip, 1)
+				default:
+					for _, name := range trip {
+						require.Equal(t, "evalsha", name)
+					}
+					require.LessOrEqual(t, len(trip), approvals.Partitions)
+					asked += len(trip)
 				}
 			}
-			return len(swept) > 10
+			return looked > 10 && asked > 3*approvals.Partitions
 		})
-		for _, trip := range swept {
-			require.Len(t, trip, approvals.Partitions, "one round trip is one sweep")
-			for _, name := range trip {
-				require.Equal(t, "evalsha", name)
-			}
-		}
-		require.LessOrEqual(t, float64(approvals.Partitions)/state.ShortestSweep.Seconds(), 64.0)
 	})
 	t.Run("a sweep finds what is due of every kind without a wake-up", func(t *testing.T) {
 		s := openStore(t, c, newClock().Now)
@@ -80,6 +82,66 @@ func sweeps(t *testing.T, c redis.UniversalClient) {
 			require.Equal(t, batch, wait(t, "the sweep", got))
 		}
 	})
+	t.Run("what nobody heard of is found soon if wake-ups do not arrive", func(t *testing.T) {
+		s := openStore(t, deafened(c), newClock().Now)
+		got := make(chan string, 10)
+		work(t, state.NewDue(s, state.DueOptions{Sweep: never}), state.Cards, func(_ context.Context, id string) error {
+			got <- id
+			return later(time.Hour)
+		})
+		for n := range 3 { // the first sweeps are those of the beginning
+			batch := string(ids{n}.batch("b"))
+			require.NoError(t, c.ZAdd(t.Context(), fmt.Sprintf("%s:{p%02d}:due:cards", s.Prefix(), n), redis.Z{Score: 1, Member: batch}).Err())
+			require.Equal(t, batch, wait(t, "the sweep", got))
+		}
+	})
+}
+
+// deaf is a client that receives nothing.
+type deaf struct{ redis.UniversalClient }
+
+func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
+	return d.UniversalClient.Subscribe(ctx, "another channel")
+}
+
+func deafened(c redis.UniversalClient) redis.UniversalClient {
+	if behind, ok := c.(*held); ok {
+		return &held{UniversalClient: deaf{behind.UniversalClient}, durability: behind.durability, replicas: behind.replicas}
+	}
+	return deaf{c}
+}
+
+// An idle process asks so rarely that its commands are at most 64 a second, and those
+// that a script sends on are counted.
+func TestAnIdleProcessSendsAtMost64CommandsASecond(t *testing.T) {
+	t.Parallel()
+	c := statetest.Redis(t)
+	s := openStore(t, c, time.Now)
+	require.NoError(t, c.ConfigResetStat(t.Context()).Err())
+	workOn(t, state.NewDue(s, state.DueOptions{Sweep: 10 * time.Millisecond}))
+	var asks, ours int
+	statetest.Await(t, "some sweeps", func() bool {
+		stats, err := c.InfoMap(t.Context(), "commandstats").Result()
+		require.NoError(t, err)
+		asks, ours = 0, 0
+		for name, line := range stats["Commandstats"] {
+			var calls int
+			_, err := fmt.Sscanf(line, "calls=%d", &calls)
+			require.NoError(t, err)
+			switch name {
+			case "cmdstat_evalsha":
+				asks, ours = calls, ours+calls
+			case "cmdstat_zrangebyscore", "cmdstat_publish":
+				ours += calls
+			}
+		}
+		return asks > 3*approvals.Partitions
+	})
+	require.Equal(t, asks*(2+len(state.Kinds())), ours)
+	const seconds = 3600
+	asked, rounds := state.IdleAsks(seconds * time.Second)
+	require.GreaterOrEqual(t, asked, seconds*approvals.Partitions/int(state.LongestSweep.Seconds()))
+	require.LessOrEqual(t, float64(asked*ours/asks+rounds)/seconds, 64.0)
 }
 
 // forget has every server forget its scripts.

@@ -4,47 +4,102 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A wake is the wake-up of one kind in a change: the entries that it makes due soon.
+// A wake is what a change says about one kind: the entries that it makes due soon, and
+// when the first of those is due that it makes due later but before the next sweep; 0
+// for none.
 type wake struct {
 	kind    Kind
 	entries []entry
+	later   score
 }
 
+// with adds an entry that is due after a while, and reports whether it is to be told of.
+func (w wake) with(e entry, after time.Duration) (wake, bool) {
+	switch {
+	case after < near:
+		w.entries = append(w.entries, e)
+	case after < horizon:
+		w.later = earliest(w.later, e.at)
+	default:
+		return w, false
+	}
+	return w, true
+}
+
+// earliest is the earlier of two scores, of which 0 is none.
+func earliest(a, b score) score {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// lineLater begins a line with a kind and the time when an entry of it is due. Versions
+// that do not know such lines ignore them: no kind begins like that.
+const lineLater = "@"
+
 // wakeMessage is what is published about a change: the partition, which is to be looked
-// at, and a line for each kind. If people wait for the work and there is one entry of a
+// at, and lines for each kind. If people wait for the work and there is one entry of a
 // kind, its score and id follow the kind, and nobody has to look.
 func wakeMessage(partition int, wakes []wake, awaited bool) string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(partition))
 	for _, w := range wakes {
-		fmt.Fprintf(&b, "\n%s", w.kind)
-		if e := w.entries[0]; awaited && len(w.entries) == 1 {
-			fmt.Fprintf(&b, " %s %s", e.at, e.id)
+		if len(w.entries) > 0 {
+			fmt.Fprintf(&b, "\n%s", w.kind)
+		}
+		if awaited && len(w.entries) == 1 {
+			fmt.Fprintf(&b, " %s %s", w.entries[0].at, w.entries[0].id)
+		}
+		if w.later != 0 {
+			fmt.Fprintf(&b, "\n%s%s %s", lineLater, w.kind, w.later)
 		}
 	}
 	return b.String()
 }
 
-// parseWakes reads a message. An entry has no id if the message names none.
-func parseWakes(message string) (partition int, entries map[Kind]entry, ok bool) {
+// probeMessage is what is published when the partition is asked for work. It is a
+// message about no kind.
+func probeMessage(partition int) string { return strconv.Itoa(partition) }
+
+// news is what a message says.
+type news struct {
+	partition int
+	entries   map[Kind]entry // an entry has no id if the message names none
+	later     map[Kind]score // when to look
+}
+
+// parseWakes reads a message.
+func parseWakes(message string) (w news, ok bool) {
 	number, lines, _ := strings.Cut(message, "\n")
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || n >= approvals.Partitions {
-		return 0, nil, false
+		return news{}, false
 	}
-	entries = make(map[Kind]entry)
+	w = news{partition: n, entries: make(map[Kind]entry), later: make(map[Kind]score)}
 	for line := range strings.SplitSeq(lines, "\n") {
+		if line == "" {
+			continue
+		}
 		kind, named, _ := strings.Cut(line, " ")
-		e := entry{partition: n}
 		at, id, _ := strings.Cut(named, " ")
-		if when, err := strconv.ParseInt(at, 10, 64); err == nil && id != "" { // otherwise it can be looked up
+		when, err := strconv.ParseInt(at, 10, 64)
+		if k, is := strings.CutPrefix(kind, lineLater); is {
+			if err == nil {
+				w.later[Kind(k)] = score(when)
+			}
+			continue
+		}
+		e := entry{partition: n}
+		if err == nil && id != "" { // otherwise it can be looked up
 			e.id, e.at = id, score(when)
 		}
-		entries[Kind(kind)] = e
+		w.entries[Kind(kind)] = e
 	}
-	return n, entries, true
+	return w, true
 }
