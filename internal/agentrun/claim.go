@@ -28,6 +28,8 @@ type claim struct {
 	thread  Thread    // as stored when it was last read
 	renewed time.Time // when, by the clock of this process
 	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
+	drawn   time.Time // when a commit had surfaces draw the run
+	behind  bool      // it has changed since in what they show
 
 	made *made // nil if the run was there before
 }
@@ -55,7 +57,7 @@ func (c *claim) on(run Run, now clocks) Run {
 // taken notes that the claim is stored in the run, or will be when it is used.
 func (c *claim) taken(run Run, thread Thread, now clocks) {
 	run.Version++
-	c.run, c.thread, c.renewed, c.ends = run, thread, now.here, now.here.Add(c.lease)
+	c.run, c.thread, c.renewed, c.ends, c.drawn = run, thread, now.here, now.here.Add(c.lease), now.here
 }
 
 // A lock is a mutex that may be held for as long as the store takes. It is a channel,
@@ -93,13 +95,18 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 			return err
 		}
 		out.Runs = append(out.Runs, run)
+		behind := c.behind || looksOther(c.run, run)
+		out.Undrawn = run.Status == RunRunning && (!behind || renewed.Sub(c.drawn) < drawEvery)
 		err := c.store.Commit(ctx, out)
 		if err == nil || errors.Is(err, approvals.ErrNotDurable) {
 			c.ends = renewed.Add(c.lease)
 		}
 		if err == nil {
 			run.Version++
-			c.run, c.renewed = run, renewed
+			c.run, c.renewed, c.behind = run, renewed, behind && out.Undrawn
+			if !out.Undrawn {
+				c.drawn = renewed
+			}
 			if out.Thread != nil {
 				thread.Version++
 				c.thread = thread
@@ -114,6 +121,22 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 		}
 	}
 	return fmt.Errorf("commit run %s: %w", c.run.ID, approvals.ErrConflict)
+}
+
+// drawEvery is how often surfaces draw the progress of a run at most. They are allowed to
+// edit a message about as often, while a step may take milliseconds.
+const drawEvery = time.Second
+
+// looksOther reports whether surfaces show something else of a run that goes on.
+func looksOther(a, b Run) bool {
+	return a.Status != b.Status || a.Steps != b.Steps || !slices.Equal(a.Activity, b.Activity)
+}
+
+// overdue reports whether the run has changed a while ago, and surfaces have not drawn that.
+func (c *claim) overdue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.behind && c.now().Sub(c.drawn) >= drawEvery
 }
 
 // maxConflicts is how often a commit is tried when others change the same
@@ -139,15 +162,22 @@ func (c *claim) reload(ctx context.Context) error {
 }
 
 // hold renews the lease until ctx ends or the claim is lost; then it cancels
-// what runs under the claim.
+// what runs under the claim. It also has surfaces draw what commits left undrawn.
 func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(c.lease / 4)
 	defer tick.Stop()
+	draw := time.NewTicker(drawEvery)
+	defer draw.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-draw.C:
+			if c.overdue() && c.extend(ctx) == nil {
+				tick.Reset(c.lease / 4)
+			}
+			continue // what an error means for the lease is for the next renewal to say
 		}
 		if err := c.renew(ctx); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "claim lost", slog.String("run", string(c.id)), slog.Any("err", err))
@@ -160,7 +190,7 @@ func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
 // renew extends the lease. An error of the store is ignored until the lease is
 // over.
 func (c *claim) renew(ctx context.Context) error {
-	err := c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
+	err := c.extend(ctx)
 	if err == nil || errors.Is(err, errClaimLost) || errors.Is(err, approvals.ErrConflict) {
 		return err
 	}
@@ -196,5 +226,10 @@ func (c *claim) fresh(ctx context.Context) error {
 	if !stale {
 		return nil
 	}
+	return c.extend(ctx)
+}
+
+// extend stores the run with a new lease, and as it is otherwise.
+func (c *claim) extend(ctx context.Context) error {
 	return c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
 }

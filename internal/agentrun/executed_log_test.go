@@ -90,7 +90,7 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 		}, []string{began, "call finished: t a success 1s"}},
 		"the worker is stopped": {func(w *world, f *fake) {
 			f.execute = func(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
-				time.Sleep(second)
+				time.Sleep(second + second/2) // not while the run is drawn
 				run, err := w.store.Run(ctx, c.Run)
 				run.Owner = "another" // it has the run now
 				if err := errors.Join(err, w.store.Commit(ctx, agentrun.Commit{Request: "taken", Runs: []agentrun.Run{run}})); err != nil {
@@ -99,7 +99,7 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 				<-ctx.Done()
 				return agentrun.Result{}, ctx.Err()
 			}
-		}, []string{began, "call finished: t a unknown 7.5s"}},
+		}, []string{began, "call finished: t a unknown 8.5s"}},
 		"the policy refuses it": {func(w *world, _ *fake) {
 			w.policy.by = map[string]approvals.Ruling{"t": approvals.Refuse{}}
 		}, []string{"call not run: t a policy"}},

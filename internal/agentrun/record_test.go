@@ -74,12 +74,12 @@ func TestAStoreThatIsAwayPastTheLeaseLeavesACallInDoubt(t *testing.T) {
 		w.agent.Tools = []agentrun.Tool{w.leaves(time.Minute, false, nil)}
 		var began time.Time
 		w.model.answers = []any{func(context.Context) (agentrun.Response, error) {
-			<-time.After(time.Second / 5) // so that the lease does not end when its renewal is tried
+			<-time.After(time.Second / 5) // so that the run is drawn while the tool works, and its lease renewed with that
 			began = time.Now()
 			return calls([3]string{"a", "wait", ""}), nil
 		}}
 		id := w.mention("go").ID
-		require.ErrorIs(t, w.runner().Work(t.Context(), id), errNoStore)
+		require.NoError(t, w.runner().Work(t.Context(), id), "whoever has the run next sees what is in doubt")
 		require.InDelta(t, agentrun.DefaultLease.Seconds(), time.Since(began).Seconds(), 2)
 		<-time.After(time.Minute)
 		people, _ := w.pending(w.work(id))

@@ -49,8 +49,11 @@ type Commit struct {
 	// is what ties a journal entry to a claim without moving the run.
 	Owner *Ownership
 
-	Thread  *Thread
-	Runs    []Run
+	Thread *Thread
+	Runs   []Run
+	// Undrawn says that surfaces need not draw the Runs because of this commit: they show
+	// the same as before, or a commit without it follows within seconds.
+	Undrawn bool
 	Append  *Append
 	Entries []Entry
 	Opens   *OpenBatch

@@ -135,6 +135,11 @@ func derived(t *testing.T, c redis.UniversalClient) {
 		requireScore(t, c, s, state.Runs, string(run.ID), step.due)
 		requireScore(t, c, s, state.Replies, string(run.ID), k.Now())
 	}
+	drawn := k.Now()
+	k.Advance(time.Second)
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}, Undrawn: true}))
+	requireScore(t, c, s, state.Replies, string(run.ID), drawn)
+	run.Version++
 
 	deadline := start0.Add(time.Hour)
 	opens := openBatch(t, id.batch("b"), run.ID, 2, deadline)

@@ -25,12 +25,12 @@ var _ approvals.Feed = (*Feed)(nil)
 type Feed struct {
 	c       *conn
 	batches listeners // every change of a batch wakes [Cards]
-	changes listeners // and every change of a run [Replies]
+	changes listeners // and every change of a run [Replies] or undrawnSteps
 }
 
 // NewFeed returns the feed of the store.
 func NewFeed(s *Store) *Feed {
-	return &Feed{c: s.conn, batches: listeners{kinds: []Kind{Cards}}, changes: listeners{kinds: []Kind{Cards, Replies}}}
+	return &Feed{c: s.conn, batches: listeners{kinds: []Kind{Cards}}, changes: listeners{kinds: []Kind{Cards, Replies, undrawnSteps}}}
 }
 
 // Facts returns at most limit facts of a partition that come after the one with

@@ -171,6 +171,9 @@ func TestACommitOfARunWakesAWatcher(t *testing.T) {
 	<-changed // the subscription has begun
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}}))
 	<-changed
+	run.Version = 1
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}, Undrawn: true}))
+	<-changed
 	_, _, err = feed.Watch("made-up")
 	require.ErrorIs(t, err, approvals.ErrNotFound)
 }

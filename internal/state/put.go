@@ -18,7 +18,7 @@ func putThread(ch *change, p partition, w *dueChanges, t agentrun.Thread) error 
 	return ch.put(p.thread(string(t.ID)), t.Version, t.Version+1, d)
 }
 
-func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
+func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run, undrawn bool) error {
 	d, err := encodeRun(r)
 	if err != nil {
 		return fmt.Errorf("encode run %s: %w", r.ID, err)
@@ -30,7 +30,11 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	if fresh {
 		ch.hset(p.thread(string(r.Thread)), runField(string(r.ID)), "")
 	}
-	if r.Executor == "" && !r.CallsOnly { // nobody reads of any other in its thread
+	switch {
+	case r.Executor != "" || r.CallsOnly: // nobody reads of it in its thread
+	case undrawn:
+		ch.wakes = append(ch.wakes, wake{kind: undrawnSteps, entries: []entry{{partition: p.n, id: string(r.ID), at: scoreOf(w.when)}}})
+	default:
 		w.now(Replies, string(r.ID))
 	}
 	switch {
@@ -52,6 +56,10 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	w.later(Runs, string(r.ID), at)
 	return nil
 }
+
+// undrawnSteps is no kind of work. Wake-ups name it for the listeners of a [Feed], when a
+// run has changed and its reply is not to be drawn.
+const undrawnSteps Kind = "steps"
 
 // mayLeaveParked reports whether the run may have been parked until now: one that was is
 // queued again or fails, see [agentrun.Runner.Retry] and [agentrun.Runner.Abandon].

@@ -135,8 +135,8 @@ func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Ent
 }
 
 // Commit implements [agentrun.Store]. From each run it derives when a worker
-// has to look ([Runs]) and that its reply is to be drawn ([Replies]); from the
-// batch that it opens or moves what [Store.CommitBatch] derives. What it resumes
+// has to look ([Runs]) and, unless it is Undrawn, that its reply is to be drawn
+// ([Replies]); from the batch that it opens or moves what [Store.CommitBatch] derives. What it resumes
 // is no longer due in [Resumes] or [Deliveries].
 func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	p, err := s.partitionOf(idsOf(c)...)
@@ -200,7 +200,7 @@ func putCommit(ch *change, p partition, w *dueChanges, c agentrun.Commit) error 
 		}
 	}
 	for _, r := range c.Runs {
-		if err := putRun(ch, p, w, r); err != nil {
+		if err := putRun(ch, p, w, r, c.Undrawn); err != nil {
 			return err
 		}
 	}
