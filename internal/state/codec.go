@@ -178,20 +178,27 @@ func decodeEntry(d []byte) (agentrun.Entry, error) {
 
 // encode returns a stored form as it is stored, packed.
 func encode(doc any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	p := packers.Get().(*packer)
+	defer p.done()
+	e := json.NewEncoder(&p.json)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(doc); err != nil {
 		return nil, err
 	}
-	return pack(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	text := bytes.TrimSuffix(p.json.Bytes(), []byte("\n"))
+	if short, ok := p.packed(text); ok {
+		text = short
+	}
+	return bytes.Clone(text), nil
 }
 
 // decode reads a stored form of the schema that this program knows. A document
 // of a newer program is an error: what it means cannot be guessed.
 func decode[T interface{ schema() int }](d []byte) (T, error) {
 	var doc T
-	d, err := unpack(d)
+	p := packers.Get().(*packer)
+	defer p.done()
+	d, err := p.unpack(d)
 	if err != nil {
 		return doc, fmt.Errorf("decode document: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -37,11 +38,33 @@ var packedWith []byte
 
 var dictionary = s2.MakeDict(packedWith, nil)
 
+// A packer has the memory in which texts are packed and unpacked. What its methods
+// return is valid until the next use.
+type packer struct {
+	json  bytes.Buffer
+	short []byte
+	out   []byte
+}
+
+var packers = sync.Pool{New: func() any { return new(packer) }}
+
+// mostKept bounds the memory of a packer that is used again. Most documents are smaller.
+const mostKept = 64 << 10
+
+func (p *packer) done() {
+	if max(p.json.Cap(), cap(p.short), cap(p.out)) <= mostKept {
+		p.json.Reset()
+		packers.Put(p)
+	}
+}
+
 // pack returns the form in which a text is stored, which is smaller if that is
 // possible.
 func pack(text []byte) []byte {
-	if short, ok := packed(text); ok {
-		return short
+	p := packers.Get().(*packer)
+	defer p.done()
+	if short, ok := p.packed(text); ok {
+		return bytes.Clone(short)
 	}
 	if len(text) > 0 && (text[0] == packedText || text[0] == literalText) {
 		return append([]byte{literalText}, text...)
@@ -49,23 +72,25 @@ func pack(text []byte) []byte {
 	return text
 }
 
-func packed(text []byte) (_ []byte, ok bool) {
+func (p *packer) packed(text []byte) (_ []byte, ok bool) {
 	if len(text) < packedFrom || len(text) > packedUpTo {
 		return nil, false
 	}
-	short, ok := shorten(text)
-	if !ok {
+	if p.short, ok = shorten(p.short[:0], text); !ok {
 		return nil, false
 	}
-	out := make([]byte, 1+s2.MaxEncodedLen(len(short)))
-	out[0] = packedText
-	out = out[:1+len(dictionary.Encode(out[1:], short))]
-	return out, len(out) < len(text)
+	most := 1 + s2.MaxEncodedLen(len(p.short))
+	p.out = slices.Grow(p.out[:0], most)[:most]
+	p.out[0] = packedText
+	packed := p.out[:1+len(dictionary.Encode(p.out[1:], p.short))]
+	return packed, len(packed) < len(text)
 }
 
 // unpack returns the text of what is stored. A text that was never packed is
 // returned as it is.
-func unpack(stored []byte) ([]byte, error) {
+func unpack(stored []byte) ([]byte, error) { return new(packer).unpack(stored) }
+
+func (p *packer) unpack(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return stored, nil
 	}
@@ -78,11 +103,13 @@ func unpack(stored []byte) ([]byte, error) {
 		if n > packedUpTo {
 			return nil, fmt.Errorf("%w: it would have %d bytes", errPacked, n)
 		}
-		short, err := dictionary.Decode(nil, stored[1:])
+		p.short = slices.Grow(p.short[:0], n)
+		short, err := dictionary.Decode(p.short, stored[1:])
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errPacked, err)
 		}
-		return lengthen(short)
+		p.out, err = lengthen(slices.Grow(p.out[:0], 2*n), short)
+		return p.out, err
 	case literalText:
 		return stored[1:], nil
 	default:
@@ -100,14 +127,20 @@ const (
 	digestBytes, digestDigits = 32, 64
 )
 
-// shorten is for texts without the bytes that it puts in.
-func shorten(text []byte) (short []byte, ok bool) {
+// shorten appends the short form of a text without the bytes that it puts in.
+func shorten(short, text []byte) (_ []byte, ok bool) {
 	if bytes.IndexByte(text, shortUUID) >= 0 || bytes.IndexByte(text, shortDigest) >= 0 {
-		return nil, false
+		return short, false
 	}
-	short = make([]byte, 0, len(text))
+	short = slices.Grow(short, len(text))
 	from := 0 // what comes before is in short
 	for at := 0; at < len(text); {
+		// No digits are looked at twice: if 8 do not begin here, they do not begin before
+		// the last that is none.
+		if next := noDigitIn(text[at:]); next >= 0 {
+			at += next + 1
+			continue
+		}
 		digits := hexDigits(text[at:])
 		switch {
 		case digits >= digestDigits:
@@ -129,15 +162,17 @@ func shorten(text []byte) (short []byte, ok bool) {
 	return append(short, text[from:]...), true
 }
 
-// lengthen is the inverse of shorten.
-func lengthen(short []byte) ([]byte, error) {
-	text := make([]byte, 0, 2*len(short))
+// lengthen appends the text of its short form.
+func lengthen(text, short []byte) ([]byte, error) {
 	for {
-		at := slices.IndexFunc(short, func(b byte) bool { return b >= shortDigest })
-		if at < 0 {
-			return append(text, short...), nil
+		at := 0
+		for at < len(short) && short[at] < shortDigest {
+			at++
 		}
 		text = append(text, short[:at]...)
+		if at == len(short) {
+			return text, nil
+		}
 		n := uuidBytes
 		if short[at] == shortDigest {
 			n = digestBytes
@@ -186,9 +221,26 @@ func isUUID(text []byte) bool {
 // hexDigits is with how many hex digits the text begins, up to a digest's.
 func hexDigits(text []byte) int {
 	for i, b := range text[:min(len(text), digestDigits)] {
-		if (b < '0' || b > '9') && (b < 'a' || b > 'f') {
+		if !isHexDigit[b] {
 			return i
 		}
 	}
 	return min(len(text), digestDigits)
 }
+
+// noDigitIn is where the last of the first 8 bytes is that is no hex digit, or -1.
+func noDigitIn(text []byte) int {
+	for i := min(len(text), 8) - 1; i >= 0; i-- {
+		if !isHexDigit[text[i]] {
+			return i
+		}
+	}
+	return -1
+}
+
+var isHexDigit = func() (is [256]bool) {
+	for _, b := range []byte("0123456789abcdef") {
+		is[b] = true
+	}
+	return is
+}()

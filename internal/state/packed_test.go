@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // texts are stored texts of every size, and some that nobody stores.
@@ -113,4 +117,31 @@ func FuzzUnpack(f *testing.F) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(text, again))
 	})
+}
+
+// Documents are packed and unpacked in memory that is used again.
+func TestWhatWasReadOutlivesTheMemoryInWhichItWasUnpacked(t *testing.T) {
+	t.Parallel()
+	batch := func(n int) approvals.Batch {
+		id := fmt.Sprintf("batch-07-%05d", n)
+		return approvals.Batch{ID: approvals.BatchID(id), Approvals: []approvals.Approval{{
+			Metadata: json.RawMessage(`{"note":"` + strings.Repeat(id, 20) + `"}`), Why: strings.Repeat(id, 10),
+		}}}
+	}
+	var stored [][]byte
+	var decoded []approvals.Batch
+	for n := range 50 {
+		d, err := encodeBatch(batch(n))
+		require.NoError(t, err)
+		require.Equal(t, byte(packedText), d[0])
+		b, err := decodeBatch(d)
+		require.NoError(t, err)
+		stored, decoded = append(stored, d), append(decoded, b)
+	}
+	for n := range stored {
+		require.Equal(t, batch(n), decoded[n])
+		again, err := decodeBatch(stored[n])
+		require.NoError(t, err)
+		require.Equal(t, batch(n), again)
+	}
 }
