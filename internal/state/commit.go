@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,9 +35,8 @@ type change struct {
 	first     bool   // a request that was applied before is no answer to this change
 	memory    string // what remembers that it was applied, see commit.lua
 	document  []any  // if memory is inDocument: the version that it must have, and the words of its HSET
-	keys      []string
-	index     map[string]int
-	seen      map[string]bool // documents
+	keys      names
+	seen      names // documents
 	checks    []any
 	count     int // of the checks, including that of document
 	writes    []any
@@ -68,20 +68,48 @@ func newChangeOf(p partition, k hashKey) *change {
 // newRepeatable is for a change that may be applied twice: the second time its writes
 // change nothing, or its checks fail and its caller treats that as success.
 func newRepeatable(p partition) *change {
-	return &change{partition: p.n, attempt: rand.Text()[:8], index: make(map[string]int), seen: make(map[string]bool)}
+	return &change{partition: p.n, attempt: rand.Text()[:8], checks: make([]any, 0, 16), writes: make([]any, 0, 80)} // those of a click
 }
 
 // inDocument is the memory of a change that a document remembers.
 const inDocument = "q"
 
 func (c *change) key(k string) int {
-	i, ok := c.index[k]
-	if !ok {
-		c.keys = append(c.keys, k)
-		i = len(c.keys)
-		c.index[k] = i
+	i, _ := c.keys.add(k)
+	return i + 1
+}
+
+// names are different names in the order in which they were added.
+type names struct {
+	all []string
+	at  map[string]int // nil while there are few
+}
+
+// add returns the place of a name, and whether it was added just now.
+func (n *names) add(name string) (at int, added bool) {
+	const few = 16
+	if n.at == nil {
+		at = slices.Index(n.all, name)
+	} else if known, ok := n.at[name]; ok {
+		at = known
+	} else {
+		at = -1
 	}
-	return i
+	if at >= 0 {
+		return at, false
+	}
+	at = len(n.all)
+	n.all = append(n.all, name)
+	switch {
+	case n.at != nil:
+		n.at[name] = at
+	case len(n.all) > few:
+		n.at = make(map[string]int, 2*few)
+		for i, x := range n.all {
+			n.at[x] = i
+		}
+	}
+	return at, true
 }
 
 func (c *change) check(want, command, key string, args ...any) {
@@ -124,7 +152,7 @@ func (c *change) wantNoMember(k zsetKey, member string) { c.check("", "ZSCORE", 
 
 // words is how many keys and arguments the script is given.
 func (c *change) words() int {
-	return len(c.keys) + 4 + len(c.document) + len(c.checks) + len(c.writes) + publishWords
+	return len(c.keys.all) + 4 + len(c.document) + len(c.checks) + len(c.writes) + publishWords
 }
 
 func (c *change) zadd(k zsetKey, member string, s score) {
@@ -142,22 +170,19 @@ func (c *change) rpush(k listKey, values []any) {
 // ifAny adds the writes that f adds, on the condition that one of the keys exists. Mostly
 // none does, and the script then runs one command instead of all of them.
 func (c *change) ifAny(f func(), keys ...hashKey) {
-	all := c.writes
-	c.writes = nil
-	f()
-	of := make([]any, len(keys))
-	for i, k := range keys {
-		of[i] = c.key(string(k))
+	c.writes = append(c.writes, len(keys)+3, "EXISTS", 0, 0)
+	left := len(c.writes) - 1
+	for _, k := range keys {
+		c.writes = append(c.writes, c.key(string(k)))
 	}
-	all = append(all, len(of)+3, "EXISTS", 0, len(c.writes))
-	all = append(all, of...)
-	c.writes = append(all, c.writes...)
+	begin := len(c.writes)
+	f()
+	c.writes[left] = len(c.writes) - begin
 }
 
 // once reports whether this is the first request for this document.
 func (c *change) once(doc string) bool {
-	first := !c.seen[doc]
-	c.seen[doc] = true
+	_, first := c.seen.add(doc)
 	return first
 }
 
@@ -167,7 +192,7 @@ const publishWords = 5
 // args are the words of the change for the script. The wake-ups come last, so that a
 // loop that receives them finds the work.
 func (c *change) args(ctx context.Context) []any {
-	args := make([]any, 0, c.words()-len(c.keys))
+	args := make([]any, 0, c.words()-len(c.keys.all))
 	args = append(args, c.attempt, c.memory)
 	listed := c.count
 	if c.memory == inDocument {
@@ -194,9 +219,9 @@ func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	defer s.written(ctx, c)
 	defer func() { c.noteMoves(ctx, failed, err) }()
 	args := c.args(ctx)
-	cmd := along(ctx, s, func(client redis.Cmdable) *redis.Cmd { return s.script.EvalSha(ctx, client, c.keys, args...) })
+	cmd := along(ctx, s, func(client redis.Cmdable) *redis.Cmd { return s.script.EvalSha(ctx, client, c.keys.all, args...) })
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = s.script.Eval(ctx, s.client, c.keys, args...)
+		cmd = s.script.Eval(ctx, s.client, c.keys.all, args...)
 	}
 	failed, err = c.verdictOf(cmd.Int64Slice())
 	s.writes.note(c.partition, s.now(), err)

@@ -1,8 +1,8 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -24,13 +24,13 @@ type dueChanges struct {
 	p        partition
 	ch       *change
 	when     time.Time
-	wakes    map[Kind]wake
+	wakes    []wake // by kind
 	attempts []any
 	parked   []any
 }
 
 func newDueChanges(s *Store, p partition, ch *change) *dueChanges {
-	return &dueChanges{s: s, p: p, ch: ch, when: s.now(), wakes: make(map[Kind]wake)}
+	return &dueChanges{s: s, p: p, ch: ch, when: s.now()}
 }
 
 // now makes the item due at once.
@@ -39,27 +39,39 @@ func (w *dueChanges) now(k Kind, id string) { w.at(k, id, w.when) }
 // at makes the item due at a time.
 func (w *dueChanges) at(k Kind, id string, t time.Time) {
 	w.later(k, id, t)
-	w.attempts = append(w.attempts, item(k, id))
+	w.attempts = append(w.attempts, w.parked[len(w.parked)-1])
 }
 
 // later is at for a change that is itself an attempt: it keeps the count of the
 // attempts.
 func (w *dueChanges) later(k Kind, id string, t time.Time) {
 	w.ch.zadd(w.p.due(k), id, scoreOf(t))
-	w.ch.moves = append(w.ch.moves, move{item(k, id), false})
-	w.parked = append(w.parked, item(k, id))
-	if wk, ok := w.wakes[k].with(entry{w.p.n, id, scoreOf(t)}, t.Sub(w.when)); ok {
-		wk.kind = k
-		w.wakes[k] = wk
+	w.moved(item(k, id), false)
+	at, found := slices.BinarySearchFunc(w.wakes, k, func(x wake, k Kind) int { return cmp.Compare(x.kind, k) })
+	x := wake{kind: k}
+	if found {
+		x = w.wakes[at]
+	}
+	x, ok := x.with(entry{w.p.n, id, scoreOf(t)}, t.Sub(w.when))
+	switch {
+	case !ok:
+	case found:
+		w.wakes[at] = x
+	default:
+		w.wakes = slices.Insert(w.wakes, at, x)
 	}
 }
 
 // done takes the item out of the index.
 func (w *dueChanges) done(k Kind, id string) {
 	w.ch.zrem(w.p.due(k), id)
-	w.ch.moves = append(w.ch.moves, move{item(k, id), true})
-	w.parked = append(w.parked, item(k, id))
-	w.attempts = append(w.attempts, item(k, id))
+	w.moved(item(k, id), true)
+	w.attempts = append(w.attempts, w.parked[len(w.parked)-1])
+}
+
+func (w *dueChanges) moved(item string, gone bool) {
+	w.ch.moves = append(w.ch.moves, move{item, gone})
+	w.parked = append(w.parked, item)
 }
 
 // finish adds the writes that are made once for the whole change. The wake-ups
@@ -76,9 +88,7 @@ func (w *dueChanges) finish() {
 		}, w.p.parked(), w.p.attempts())
 	}
 	w.ch.channel = w.s.wakes()
-	for _, k := range slices.Sorted(maps.Keys(w.wakes)) {
-		w.ch.wakes = append(w.ch.wakes, w.wakes[k])
-	}
+	w.ch.wakes = append(w.ch.wakes, w.wakes...)
 }
 
 // A Kind is a kind of work that follows from the state of a document. It is

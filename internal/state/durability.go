@@ -158,23 +158,23 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 	if failed, ok, err := s.commitTogether(ctx, c, args, b); ok {
 		return failed, err
 	}
-	node, err := s.master(ctx, c.keys[0])
+	node, err := s.master(ctx, c.keys.all[0])
 	if err != nil {
 		return 0, err
 	}
 	cmd, answered := behind(ctx, node, b, func(pipe redis.Pipeliner) *redis.Cmd {
-		return s.script.EvalSha(ctx, pipe, c.keys, args...)
+		return s.script.EvalSha(ctx, pipe, c.keys.all, args...)
 	})
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		cmd, answered = behind(ctx, node, b, func(pipe redis.Pipeliner) *redis.Cmd {
-			return s.script.Eval(ctx, pipe, c.keys, args...)
+			return s.script.Eval(ctx, pipe, c.keys.all, args...)
 		})
 	}
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && astray(cmd.Err()) {
 		// The client of the cluster finds the way for the change, and tries again;
 		// a further one carries the question.
 		cluster.ReloadState(ctx)
-		cmd = s.script.Run(ctx, s.client, c.keys, args...)
+		cmd = s.script.Run(ctx, s.client, c.keys.all, args...)
 		answered = func() error { return s.confirmAt(ctx, s.partition(c.partition), b) }
 	}
 	return c.verdictBehind(cmd, answered)
@@ -199,7 +199,7 @@ func (s *conn) commitTogether(ctx context.Context, c *change, args []any, b barr
 		return 0, false, nil
 	}
 	var cmd *redis.Cmd
-	r := p.do(ctx, b, func(pipe redis.Pipeliner) { cmd = s.script.EvalSha(ctx, pipe, c.keys, args...) })
+	r := p.do(ctx, b, func(pipe redis.Pipeliner) { cmd = s.script.EvalSha(ctx, pipe, c.keys.all, args...) })
 	if unanswered(cmd.Err()) || redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		return 0, false, nil
 	}

@@ -39,7 +39,7 @@ type partition struct {
 }
 
 func (s *conn) partition(n int) partition {
-	return partition{n: n, base: fmt.Sprintf("%s:{p%02d}:", s.prefix, n)}
+	return partition{n: n, base: s.prefix + ":{p" + string([]byte{'0' + byte(n/10), '0' + byte(n%10)}) + "}:"}
 }
 
 // partitionOf returns the partition that all the ids are in.

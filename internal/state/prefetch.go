@@ -122,7 +122,7 @@ func (s *conn) written(ctx context.Context, c *change) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range c.keys {
+	for _, k := range c.keys.all {
 		delete(p.found, k)
 	}
 }

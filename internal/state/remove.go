@@ -133,7 +133,7 @@ func (s *Store) removeParts(ctx context.Context, begin func() *change, parts []p
 
 // own is how many words the conditions and the documents of the part are.
 func (n part) own() int {
-	ch := &change{index: map[string]int{}}
+	ch := &change{}
 	n.hold(ch)
 	n.documents(ch)
 	return ch.words()

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -47,20 +46,23 @@ const lineLater = "@"
 // at, and lines for each kind. If people wait for the work and there is one entry of a
 // kind, its score and id follow the kind, and nobody has to look.
 func wakeMessage(partition int, wakes []wake, awaited bool) string {
-	var b strings.Builder
-	b.WriteString(strconv.Itoa(partition))
+	b := make([]byte, 0, 512)
+	b = strconv.AppendInt(b, int64(partition), 10)
 	for _, w := range wakes {
 		if len(w.entries) > 0 {
-			fmt.Fprintf(&b, "\n%s", w.kind)
+			b = append(append(b, '\n'), w.kind...)
 		}
 		if awaited && len(w.entries) == 1 {
-			fmt.Fprintf(&b, " %s %s", w.entries[0].at, w.entries[0].id)
+			e := w.entries[0]
+			b = append(strconv.AppendInt(append(b, ' '), int64(e.at), 10), ' ')
+			b = append(b, e.id...)
 		}
 		if w.later != 0 {
-			fmt.Fprintf(&b, "\n%s%s %s", lineLater, w.kind, w.later)
+			b = append(append(append(b, '\n'), lineLater...), w.kind...)
+			b = strconv.AppendInt(append(b, ' '), int64(w.later), 10)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // probeMessage is what is published when the partition is asked for work. It is a
