@@ -39,16 +39,22 @@ const Partitions = 64
 // key lives. The same parts always give the same partition.
 func PartitionOf(parts ...string) int {
 	h := fnv.New32a()
+	var b []byte
 	for _, p := range parts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash takes every write
+		b = append(append(strconv.AppendInt(b, int64(len(p)), 10), ':'), p...)
 	}
+	_, _ = h.Write(b) // a hash takes every write
 	return int(h.Sum32() % Partitions)
 }
 
 // NewID returns an id such as "run-17-6f0c…": what it names, its partition in
 // two digits, and what makes it unique.
 func NewID(kind string, partition int, unique string) string {
-	return fmt.Sprintf("%s-%02d-%s", kind, partition, unique)
+	digits := strconv.Itoa(partition)
+	if len(digits) < 2 {
+		digits = "0" + digits
+	}
+	return kind + "-" + digits + "-" + unique
 }
 
 // Partition reads the partition back from an id made by [NewID]. An invented id
@@ -58,7 +64,7 @@ func Partition(id string) (int, error) {
 	digits, unique, ok2 := strings.Cut(rest, "-")
 	n, err := strconv.Atoi(digits)
 	// Written in one way only: "+1" is not another name for partition 01.
-	if !ok || !ok2 || unique == "" || err != nil || n < 0 || n >= Partitions || fmt.Sprintf("%02d", n) != digits {
+	if !ok || !ok2 || unique == "" || err != nil || n >= Partitions || len(digits) != 2 || digits[0] < '0' || digits[0] > '9' {
 		return 0, fmt.Errorf("%w: %q is not an id of ours", ErrNotFound, id)
 	}
 	return n, nil
