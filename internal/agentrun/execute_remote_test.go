@@ -265,6 +265,32 @@ func killed(t *testing.T, how string, d death, verdict approvals.Verdict, says s
 	return doubt
 }
 
+// Its process died with the claim that came with the admission. When the lease is over,
+// the run waits for the next caller, also if its call may be repeated.
+func TestAnAdmittedCallIsNotExecutedWithoutACaller(t *testing.T) {
+	for _, effect := range []agentrun.Effect{agentrun.EffectNone, agentrun.EffectPure} {
+		t.Run(string(effect), func(t *testing.T) {
+			w, _ := claimable(t, false)
+			plain := w.does("plain", agentrun.KindFunction)
+			plain.spec.Effect = effect
+			w.agent.Tools = []agentrun.Tool{plain}
+			q, err := w.admitted(w.executing(w.store), "here")
+			require.NoError(t, err)
+			e, err := w.executing(w.store).Executed(t.Context(), q.Run.ID)
+			require.NoError(t, err)
+			require.Equal(t, agentrun.RunRunning, e.Status)
+			w.now = func() time.Time { return epoch.Add(time.Hour) }
+			require.NoError(t, w.executing(w.store).Work(t.Context(), e.Run))
+			require.Empty(t, w.executed())
+			require.Equal(t, agentrun.RunWaiting, w.run(e.Run).Status)
+			e, err = w.executing(w.store).Execute(t.Context(), q.Run.ID)
+			require.NoError(t, err)
+			require.Equal(t, agentrun.RunCompleted, e.Status)
+			require.Equal(t, []string{"plain:1"}, w.executed())
+		})
+	}
+}
+
 func TestARunnerThatDrainsLeavesAClaimedCallToTheNextCaller(t *testing.T) {
 	w, q := claimable(t, true)
 	r := w.executing(w.store)

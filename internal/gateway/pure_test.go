@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -219,6 +220,36 @@ func TestACallThatChangesNothingAndFailsIsNotInDoubt(t *testing.T) {
 	require.True(t, c.now("srv_free", `{"n":1}`).IsError)
 	free.execute = nil
 	require.Equal(t, "did {\"n\":1}\n", c.now("srv_free", `{"n":1}`).text())
+}
+
+// An unperforming runner cannot perform calls.
+type unperforming struct {
+	gateway.Runner
+
+	before func()
+}
+
+func (r unperforming) Perform(context.Context, agentrun.RemoteRun) (agentrun.Executed, error) {
+	r.before()
+	return agentrun.Executed{}, errors.New("the store is away")
+}
+
+func TestACallThatChangesNothingAndWasCutOffIsToBeMadeAgain(t *testing.T) {
+	for name, before := range map[string]func(p *process){
+		"by an error":                func(*process) {},
+		"by the end of this process": func(p *process) { p.gateway.Drain() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, free := pure(t)
+			var p *process
+			p = w.start(func(c *gateway.Config) { c.Runner = unperforming{c.Runner, func() { before(p) }} })
+			got := p.client(token).now("srv_free", `{"n":1}`)
+			require.True(t, got.IsError)
+			require.Contains(t, got.text(), "It changes nothing, so make it again.")
+			require.Empty(t, free.executions())
+			require.Len(t, p.watch.asked, 1)
+		})
+	}
 }
 
 // Those that meet in one request, because they lost a race, share its execution.
