@@ -25,7 +25,7 @@ var _ approvals.Feed = (*Feed)(nil)
 type Feed struct {
 	c       *conn
 	batches listeners // every change of a batch wakes [Cards]
-	changes listeners // and every change of a run [Replies] or undrawnSteps
+	changes listeners // and every change of a run that has a reply wakes [Replies] or undrawnSteps
 }
 
 // NewFeed returns the feed of the store.
@@ -92,10 +92,10 @@ func (f *Feed) Follow(ctx context.Context, id approvals.BatchID, after string) i
 	}
 }
 
-// Watch returns a channel that is ready after each change of a run or a batch in
-// the partition of the id, and a function to be called when it is not read any
-// more. A change may be missed while the connection to the server is interrupted,
-// so a caller looks by itself once in a while. A thousand watchers share one
+// Watch returns a channel that is ready after each change of a batch, or of a run that
+// has a reply ([Replies]), in the partition of the id, and a function to be called when it
+// is not read any more. A change may be missed while the connection to the server is
+// interrupted, so a caller looks by itself once in a while. A thousand watchers share one
 // subscription.
 func (f *Feed) Watch(id string) (changed <-chan struct{}, leave func(), err error) {
 	p, err := f.c.partitionOf(id)
