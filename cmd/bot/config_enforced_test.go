@@ -94,10 +94,7 @@ func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
 	t.Cleanup(model.Close)
 	i.env["OPENAI_BASE_URL"], i.env["OPENAI_MODEL"] = model.URL+"/v1", "beta"
 	b := i.bot()
-	ctx, cancel := context.WithCancel(t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); b.reconcile(ctx) }()
-	t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(b)
 
 	i.mentions(b, slacksim.Post{User: alice, Channel: ops})
 	first := <-asked
@@ -128,10 +125,7 @@ func TestTheRunsOfOnePersonAreBoundedAsTheFileSays(t *testing.T) {
 	t.Cleanup(release)
 	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
 	b := i.bot()
-	ctx, cancel := context.WithCancel(t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); b.reconcile(ctx) }()
-	t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(b)
 
 	i.mentions(b, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: bob, Channel: ops})
 	<-asked
@@ -186,10 +180,7 @@ func TestTheMessagesOfAMinuteAreBoundedAsTheFileSays(t *testing.T) {
 	t.Cleanup(model.Close)
 	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
 	b := i.bot()
-	ctx, cancel := context.WithCancel(t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); b.reconcile(ctx) }()
-	t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(b)
 	i.mentions(b, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: alice, Channel: ops})
 	kinds := func(channel string) map[string]int {
 		found := map[string]int{}

@@ -67,10 +67,7 @@ func (b *bot) client(name string) intake.Client {
 // begun lets the bot work, asks it, and returns once the calls wait.
 func (i *installation) begun(b *bot) {
 	i.t.Helper()
-	ctx, cancel := context.WithCancel(i.t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); b.reconcile(ctx) }()
-	i.t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(b)
 	i.mentions(b, slacksim.Post{User: alice, Channel: ops})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,7 +10,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +20,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -107,23 +104,10 @@ func worksOverTLS(t *testing.T, watched bool) {
 	i.replace("redis: {durability: fsync}", fmt.Sprintf(
 		"redis: {addresses: [%q], %suser: bot, tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q, server_name: redis.internal}}", addr, sentinel, cert, cert, key))
 	delete(i.env, "REDIS_URL")
-	model := httptest.NewServer(openaisim.New(openaisim.Story{
-		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
-		Turn: func(c openaisim.Conversation) openaisim.Reply {
-			if len(c.Results) > 0 {
-				return openaisim.Reply{Text: "That is all."}
-			}
-			return openaisim.Reply{Calls: []openaisim.Call{{Name: "delete_file", Args: `{"path":"a.txt"}`}}}
-		},
-	}))
-	t.Cleanup(model.Close)
-	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+	i.deletes()
 	require.Contains(t, i.check(), "ok               Redis: keeps every acknowledged write")
 	f := &follower{installation: i, b: i.bot()}
-	ctx, cancel := context.WithCancel(t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); f.b.reconcile(ctx) }()
-	t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(f.b)
 	i.mentions(f.b, slacksim.Post{User: alice, Channel: ops})
 	messages, err := i.slack.Messages(alice, ops, "")
 	require.NoError(t, err)

@@ -238,6 +238,18 @@ func (s *sim) click(user string, m message, word, text string) outcome {
 	return outcome{}
 }
 
+// approves has Bob approve both calls of the card in a thread, and returns when the
+// second click is acknowledged.
+func (s *sim) approves(root string) {
+	s.t.Helper()
+	card := s.await(bob, root, "the card", says("2023-q1-sales.txt", "2023-q2-sales.txt", "delete_file"))
+	require.Empty(s.t, s.click(bob, card, "2023-q1", "Approve").VisibleError)
+	card = s.await(bob, root, "one approved", func(m message) bool {
+		return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 && len(m.buttons("2023-q2")) > 0
+	})
+	require.Empty(s.t, s.click(bob, card, "2023-q2", "Approve").VisibleError)
+}
+
 // press presses the button, and goes through the dialog that may come first.
 func (s *sim) press(user, ts string, b button) outcome {
 	s.t.Helper()

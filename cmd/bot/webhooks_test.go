@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -81,10 +80,7 @@ webhooks: {allow: [127.0.0.0/8], plain_hosts: [127.0.0.1], ports: [%[5]s]}
 `, alice, ops, 0, receiver.URL, u.Port(), 1), oneOfSRE+"rules: [{name: lookups, tools: [lookup], allow: true}]\n"
 	i.env["CI_SECRET"] = "whsec_" + base64.StdEncoding.EncodeToString([]byte(hookKey))
 	h.follower = &follower{installation: i, b: i.bot()}
-	ctx, cancel := context.WithCancel(t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); h.b.reconcile(ctx) }()
-	t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(h.b)
 	i.mentions(h.b) // Slack knows where the bot is
 	return h
 }

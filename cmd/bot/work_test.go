@@ -58,22 +58,9 @@ func deferral(t *testing.T, more ...string) *follower {
 // written.
 func deferralOn(t *testing.T, i *installation) *follower {
 	t.Helper()
-	model := httptest.NewServer(openaisim.New(openaisim.Story{
-		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
-		Turn: func(c openaisim.Conversation) openaisim.Reply {
-			if len(c.Results) > 0 {
-				return openaisim.Reply{Text: "That is all."}
-			}
-			return openaisim.Reply{Calls: []openaisim.Call{{Name: "delete_file", Args: `{"path":"a.txt"}`}}}
-		},
-	}))
-	t.Cleanup(model.Close)
-	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+	i.deletes()
 	f := &follower{installation: i, b: i.bot()}
-	ctx, cancel := context.WithCancel(t.Context())
-	working := make(chan struct{})
-	go func() { defer close(working); f.b.reconcile(ctx) }()
-	t.Cleanup(func() { cancel(); <-working })
+	i.reconciles(f.b)
 
 	i.mentions(f.b) // nothing yet, but Slack knows where the bot is
 	require.NoError(t, i.slack.OpenHome(bob))
@@ -91,6 +78,29 @@ func deferralOn(t *testing.T, i *installation) *follower {
 		return f.id != "" && f.reads(alice, ops, f.root, "Delete a.txt")
 	})
 	return f
+}
+
+// deletes has the model ask for the deletion of a.txt, and then say that this is all.
+func (i *installation) deletes() {
+	model := httptest.NewServer(openaisim.New(openaisim.Story{
+		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
+		Turn: func(c openaisim.Conversation) openaisim.Reply {
+			if len(c.Results) > 0 {
+				return openaisim.Reply{Text: "That is all."}
+			}
+			return openaisim.Reply{Calls: []openaisim.Call{{Name: "delete_file", Args: `{"path":"a.txt"}`}}}
+		},
+	}))
+	i.t.Cleanup(model.Close)
+	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+}
+
+// reconciles has the bot work on what is due until the test ends.
+func (i *installation) reconciles(b *bot) {
+	ctx, cancel := context.WithCancel(i.t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); b.reconcile(ctx) }()
+	i.t.Cleanup(func() { cancel(); <-working })
 }
 
 // approves has Bob click on the card and waits for the answer of the agent.
