@@ -15,14 +15,12 @@ func (r RequestID) bind(parts ...string) RequestID {
 	if r == "" {
 		return ""
 	}
-	h := sha256.New()
+	all := make([]byte, 0, 512)
 	for _, p := range append([]string{string(r)}, parts...) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
+		all = append(binary.BigEndian.AppendUint64(all, uint64(len(p))), p...)
 	}
-	return RequestID(hex.EncodeToString(h.Sum(nil)))
+	sum := sha256.Sum256(all)
+	return RequestID(hex.EncodeToString(sum[:]))
 }
 
 func (d Decision) said() []string {

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,7 +89,11 @@ func (s subject[T]) recall(ctx context.Context) (memory[T], error) {
 	var claim struct {
 		Asking time.Time `json:"asking"`
 	}
-	if json.Unmarshal(raw, &n.known) != nil || json.Unmarshal(raw, &claim) != nil {
+	err = json.Unmarshal(raw, &n.known)
+	if err == nil && bytes.Contains(raw, []byte(`"asking"`)) { // see [claimed]
+		err = json.Unmarshal(raw, &claim)
+	}
+	if err != nil {
 		n.known = *new(T) // it cannot be decoded, so nothing is known
 	}
 	n.asking = claim.Asking

@@ -24,10 +24,13 @@ import (
 // this batch, and only after a click of someone who can decide the call.
 // Of an ephemeral message, and of a modal, Slack says nothing.
 func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Marked, at respond.Subject) {
+	if at.OnCard {
+		return
+	}
 	channel, ts := on.Channel, on.TS
 	b, a := at.Batch, at.Approval
 	shown, marked := cardIn(on.Metadata)
-	if at.OnCard || !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
+	if !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
 		return
 	}
 	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.placements.Knows(ctx, b.ID, channel, ts) {

@@ -20,7 +20,9 @@ func (s *verdicts) logDecision(ctx context.Context, c approvals.Case) {
 		s.logReplay(ctx, c)
 		return
 	}
-	s.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "decision committed", append(aboutCase(c), slog.String("verdict", string(said.Verdict)))...)
+	if s.cfg.Log.Enabled(ctx, slog.LevelInfo) {
+		s.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "decision committed", append(aboutCase(c), slog.String("verdict", string(said.Verdict)))...)
+	}
 }
 
 // logRetraction logs that a person took back the decision that they had made

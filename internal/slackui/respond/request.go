@@ -3,8 +3,8 @@ package respond
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/ref"
@@ -15,12 +15,13 @@ import (
 // else has. press are Slack's ids of it; everything that it means is in the name
 // too, so that an id that Slack leaves out makes no two presses one.
 func RequestID(team string, press []string, ptr ref.Pointer, v approvals.Verdict, reason string) approvals.RequestID {
-	sum := sha256.New()
+	all := make([]byte, 0, 512)
 	for _, part := range slices.Concat([]string{team}, press, []string{
 		string(ptr.Batch), string(ptr.Call), ptr.Digest.String(), string(v), reason,
 	}) {
 		// With its length before it, no part can pass for the end of another.
-		sum.Write(fmt.Appendf(nil, "%d:%s", len(part), part))
+		all = append(append(strconv.AppendInt(all, int64(len(part)), 10), ':'), part...)
 	}
-	return approvals.RequestID("slack-" + hex.EncodeToString(sum.Sum(nil)))
+	sum := sha256.Sum256(all)
+	return approvals.RequestID("slack-" + hex.EncodeToString(sum[:]))
 }
