@@ -151,6 +151,10 @@ func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *batc
 			later = &slackapi.LaterError{After: wait, Err: memo.ErrBusy}
 			continue
 		}
+		if err := h.API.MayPublish(string(user)); err != nil {
+			later = err
+			continue
+		}
 		err = h.draw(ctx, user, nil)
 		switch {
 		case departed(err):

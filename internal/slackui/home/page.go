@@ -46,7 +46,7 @@ func (h *Homes) publish(ctx context.Context, user approvals.UserID, p homePage, 
 	if err != nil {
 		return "", err
 	}
-	return h.API.PublishView(ctx, string(user), p.Hash, card.HomeView(v))
+	return h.API.PublishView(ctx, string(user), p.Hash, awaited, card.HomeView(v))
 }
 
 // gather reads what the Home of a person shows. If the person waits for it, it

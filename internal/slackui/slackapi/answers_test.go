@@ -36,7 +36,7 @@ func TestTheBlocksThatSlackRepeatsAreNotDecoded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.1", ts)
 
-	hash, err := answering(t, "", `{"ok":true,"view":{"id":"V1","blocks":[{"type":7}],"hash":"1.x"}}`).PublishView(t.Context(), "U1", "", slack.HomeTabViewRequest{})
+	hash, err := answering(t, "", `{"ok":true,"view":{"id":"V1","blocks":[{"type":7}],"hash":"1.x"}}`).PublishView(t.Context(), "U1", "", false, slack.HomeTabViewRequest{})
 	require.NoError(t, err)
 	require.Equal(t, "1.x", hash)
 }

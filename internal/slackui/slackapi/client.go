@@ -64,7 +64,7 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 }
 
 // throttled makes the call if its turn has come, and returns a [*LaterError] while
-// Slack limits such calls.
+// Slack limits such calls or is away.
 func (a *Client) throttled(method, channel, key string, r rank, call func() error) error {
 	if a.Now == nil {
 		return classify(method, call())
@@ -72,9 +72,9 @@ func (a *Client) throttled(method, channel, key string, r rank, call func() erro
 	if err := a.Throttle.wait(method, channel, key, r, a.Now()); err != nil {
 		return err
 	}
-	err := call()
+	err := classify(method, call())
 	a.Throttle.record(method, channel, key, r, a.Now(), err)
-	return classify(method, err)
+	return a.Throttle.heard(method, channel, key, r, a.Now(), err)
 }
 
 // MayUpdate returns nil if a message may be updated now, and otherwise a [*LaterError]
@@ -180,21 +180,41 @@ func (a *Client) PushView(ctx context.Context, trigger string, v slack.ModalView
 	return classify("views.push", err)
 }
 
+// MayPublish returns nil if the Home tab of a person who does not wait for it may be
+// shown now, and otherwise a [*LaterError] that says when it has its turn.
+func (a *Client) MayPublish(user string) error {
+	if a.Now == nil {
+		return nil
+	}
+	return a.Throttle.may(publishView, user, user, low, a.Now())
+}
+
 // PublishView shows the Home tab of a person and returns the hash of it. With a
-// hash it replaces only the one that has it.
-func (a *Client) PublishView(ctx context.Context, user, hash string, v slack.HomeTabViewRequest) (string, error) {
-	r := slack.PublishViewContextRequest{UserID: user, View: v}
+// hash it replaces only the one that has it. Without waits, the person does not wait for
+// it: it has a low priority.
+func (a *Client) PublishView(ctx context.Context, user, hash string, waits bool, v slack.HomeTabViewRequest) (string, error) {
+	r := low
+	if waits {
+		r = awaited
+	}
+	request := slack.PublishViewContextRequest{UserID: user, View: v}
 	if hash != "" {
-		r.Hash = &hash
+		request.Hash = &hash
 	}
-	shown, err := a.client.PublishViewContext(ctx, r)
-	if err == nil && (shown == nil || shown.Hash == "") {
-		err = ErrNoAnswer
-	}
+	err := a.throttled(publishView, user, user, r, func() error {
+		shown, err := a.client.PublishViewContext(ctx, request)
+		if err == nil && (shown == nil || shown.Hash == "") {
+			return ErrNoAnswer
+		}
+		if err == nil {
+			hash = shown.Hash
+		}
+		return err
+	})
 	if err != nil {
-		return "", classify("views.publish", err)
+		return "", err
 	}
-	return shown.Hash, nil
+	return hash, nil
 }
 
 // UpdateView replaces a view, if it still has the hash; an empty hash replaces any.

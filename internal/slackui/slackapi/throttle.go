@@ -14,6 +14,7 @@ const PostUpdate = "chat.update"
 
 const (
 	postMessage = "chat.postMessage"
+	publishView = "views.publish"
 
 	lowPriorityUpdates = "low-priority updates"
 
@@ -33,6 +34,8 @@ type throttle struct {
 	mu      sync.Mutex
 	queues  map[string]*queue
 	updates []time.Time // of the last minute
+	failed  []string    // different calls that Slack did not answer since it answered one, up to [awayAfter]
+	rounds  int         // of calls that were tried while Slack was away
 }
 
 // A rank says which calls are made first.
@@ -106,6 +109,9 @@ func (p *throttle) may(method, channel, key string, r rank, now time.Time) error
 // turn returns nil if it is the turn of the call in every queue in which it waits.
 func (p *throttle) turn(method, channel, key string, r rank, now time.Time) error {
 	what, apart := limitOf(method, channel)
+	if err := p.turnInOutage(what, key, r, now); err != nil {
+		return err
+	}
 	if l := p.queues[what]; l != nil {
 		if err := l.turn(key, r, apart, now); err != nil {
 			return err

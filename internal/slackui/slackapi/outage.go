@@ -1,0 +1,74 @@
+package slackapi
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	// everything is the queue in which all calls wait while Slack is away.
+	everything = "everything"
+
+	// awayAfter is how many different calls fail, and none succeeds, before the others
+	// wait, too. Fewer may be the fault of what they send.
+	awayAfter = 5
+	// longestAway is how long no call is made at most.
+	longestAway = 30 * time.Second
+	// drainEvery is how far apart calls are made when Slack is back.
+	drainEvery = 10 * time.Millisecond
+)
+
+var errAway = errors.New("no call to Slack is answered")
+
+// turnInOutage returns nil unless Slack is away, or was, and it is not the turn of the
+// call yet. Turns are given by rank, so the first calls that Slack takes again are those
+// that people wait for. A call that is awaited is tried at once the first time.
+func (p *throttle) turnInOutage(what, key string, r rank, now time.Time) error {
+	l := p.queues[everything]
+	if l == nil {
+		return nil
+	}
+	key = what + " " + key
+	if _, waits := l.turns[key]; r == awaited && !waits {
+		return nil
+	}
+	if later, ok := errors.AsType[*LaterError](l.turn(key, r, drainEvery, now)); ok {
+		return &LaterError{After: later.After, Err: errAway}
+	}
+	if l.idle(now) {
+		delete(p.queues, everything)
+	}
+	return nil
+}
+
+// heard notes what became of a call, and returns the error of the call. If Slack does
+// not answer any call, all wait, and the error says when it is the turn of this one.
+func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	what, _ := limitOf(method, channel)
+	key = what + " " + key
+	later, ok := errors.AsType[*LaterError](err)
+	switch {
+	case !ok || !later.Outage:
+		p.failed, p.rounds = nil, 0
+	case len(p.failed) < awayAfter && !slices.Contains(p.failed, key):
+		p.failed = append(p.failed, key)
+	}
+	l := p.queues[everything]
+	if len(p.failed) < awayAfter {
+		if l != nil {
+			l.made(key, drainEvery)
+		}
+		return err
+	}
+	if l == nil {
+		l = p.queue(everything)
+	}
+	if !now.Before(l.until) {
+		l.until = now.Add(min(WaitAfter(p.rounds), longestAway))
+		p.rounds++
+	}
+	return &LaterError{After: l.give(key, r, drainEvery, now).Sub(now), Err: later.Err}
+}

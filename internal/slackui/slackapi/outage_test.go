@@ -1,0 +1,127 @@
+package slackapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+)
+
+// An absence is of a Slack that may not answer, on a clock of its own. Calls come back
+// when they are told to.
+type absence struct {
+	t     *testing.T
+	p     throttle
+	now   time.Time
+	away  bool
+	calls map[string]call
+	tried int
+	made  []string // in their order
+}
+
+func absent(t *testing.T) *absence {
+	t.Helper()
+	return &absence{t: t, now: time.Unix(1_800_000_000, 0), away: true, calls: map[string]call{}}
+}
+
+// try makes a call if it has its turn.
+func (a *absence) try(key string, r rank) {
+	err := a.p.wait(postMessage, key, key, r, a.now)
+	if err == nil {
+		a.tried++
+		if a.away {
+			err = classify(postMessage, slack.StatusCodeError{Code: http.StatusServiceUnavailable})
+		}
+		a.p.record(postMessage, key, key, r, a.now, err)
+		err = a.p.heard(postMessage, key, key, r, a.now, err)
+	}
+	if later, ok := errors.AsType[*LaterError](err); ok {
+		a.calls[key] = call{r, a.now.Add(max(later.After, time.Millisecond))}
+		return
+	}
+	require.NoError(a.t, err)
+	delete(a.calls, key)
+	a.made = append(a.made, key)
+}
+
+func (a *absence) pass(span time.Duration) {
+	for end := a.now.Add(span); ; {
+		next, at := "", end
+		for key, c := range a.calls {
+			if c.at.Before(at) || c.at.Equal(at) && next != "" && key < next {
+				next, at = key, c.at
+			}
+		}
+		if a.now = at; next == "" {
+			return
+		}
+		a.try(next, a.calls[next].rank)
+	}
+}
+
+// While Slack is away one call is tried at a time, and when it is back all are made in the
+// order of their ranks.
+func TestCallsAreMadeByTheirRankAfterAnOutage(t *testing.T) {
+	const many = 100
+	a := absent(t)
+	for n := range many {
+		a.try(fmt.Sprint("low", n), low)
+		a.try(fmt.Sprint("usual", n), usual)
+	}
+	require.Equal(t, awayAfter, a.tried)
+	a.pass(10 * time.Minute)
+	require.Less(t, a.tried, 2*awayAfter+30)
+	require.Empty(t, a.made)
+
+	a.away = false
+	a.pass(longestAway + 2*many*drainEvery + time.Second)
+	require.Len(t, a.made, 2*many)
+	for _, key := range a.made[:many] {
+		require.Contains(t, key, "usual")
+	}
+	a.try("next", low)
+	require.Equal(t, "next", a.made[2*many], "nothing waits any more")
+}
+
+// What people have just done is tried at once, and goes first when Slack is back.
+func TestAnAwaitedCallIsTriedDuringAnOutage(t *testing.T) {
+	a := absent(t)
+	for n := range 50 {
+		a.try(fmt.Sprint("usual", n), usual)
+	}
+	a.pass(time.Minute)
+	tried := a.tried
+	a.try("click", awaited)
+	require.Equal(t, tried+1, a.tried)
+	a.away = false
+	a.try("another click", awaited)
+	require.Equal(t, []string{"another click"}, a.made)
+	a.pass(longestAway + time.Second)
+	require.Len(t, a.made, 52)
+	require.Contains(t, a.made[:3], "click")
+}
+
+// A few calls that fail make no others wait, however often they do: the cause may be what
+// they send.
+func TestCallsThatFailAmongOthersAreNoOutage(t *testing.T) {
+	a := absent(t)
+	for range 10 * awayAfter {
+		a.try("one", usual)
+	}
+	require.Equal(t, 10*awayAfter, a.tried)
+	a.away, a.tried, a.made = false, 0, nil
+	a.try("another", usual)
+	require.Equal(t, []string{"another"}, a.made)
+
+	a = absent(t)
+	for n := range 10 * awayAfter {
+		a.away = n%awayAfter != 0
+		a.try(fmt.Sprint("usual", n), usual)
+	}
+	require.Equal(t, 10*awayAfter, a.tried)
+	require.Len(t, a.made, 10)
+}
