@@ -81,12 +81,18 @@ type awaited struct {
 type seen struct {
 	entry
 	last time.Time
+	from score // it is left to another process until then, see [headStart]
 }
 
+// begins is when it may be begun.
+func (s seen) begins() score { return max(s.at, s.from) }
+
 // put adds an entry, or moves the one with its id, and reports whether there is room.
+// Another wake-up about an entry does not leave it to another process for longer.
 func (a *awaited) put(e seen) bool {
 	if a.ids[e.id] {
-		i := slices.IndexFunc(a.entries, func(x seen) bool { return x.id == e.id })
+		i := a.index(e.id)
+		e.from = min(e.from, a.entries[i].from)
 		a.entries[i] = e
 		return true
 	}
@@ -98,6 +104,16 @@ func (a *awaited) put(e seen) bool {
 	}
 	a.entries, a.ids[e.id] = append(a.entries, e), true
 	return true
+}
+
+func (a *awaited) index(id string) int {
+	return slices.IndexFunc(a.entries, func(x seen) bool { return x.id == id })
+}
+
+// found notes where the entry with this id is in the index now.
+func (a *awaited) found(e entry, now time.Time) {
+	i := a.index(e.id)
+	a.entries[i].entry, a.entries[i].last = e, now
 }
 
 // drop removes the entries for which f is true.
@@ -115,15 +131,15 @@ func (a *awaited) drop(f func(e entry) bool) {
 // due reports whether one of them is due and may begin.
 func (a *awaited) due(now time.Time, may func(e entry) bool) bool {
 	at := scoreOf(now)
-	return slices.ContainsFunc(a.entries, func(e seen) bool { return e.at <= at && may(e.entry) })
+	return slices.ContainsFunc(a.entries, func(e seen) bool { return e.begins() <= at && may(e.entry) })
 }
 
 // next is when the first of them that is not due will be, and 0 if there is none.
 func (a *awaited) next(now time.Time) score {
 	var first score
 	for _, e := range a.entries {
-		if e.at > scoreOf(now) && (first == 0 || e.at < first) {
-			first = e.at
+		if at := e.begins(); at > scoreOf(now) {
+			first = earliest(first, at)
 		}
 	}
 	return first
@@ -132,7 +148,7 @@ func (a *awaited) next(now time.Time) score {
 // take removes the first of them that is due and may begin.
 func (a *awaited) take(now time.Time, may func(e entry) bool) (entry, bool) {
 	at := scoreOf(now)
-	i := slices.IndexFunc(a.entries, func(e seen) bool { return e.at <= at && may(e.entry) })
+	i := slices.IndexFunc(a.entries, func(e seen) bool { return e.begins() <= at && may(e.entry) })
 	if i < 0 {
 		return entry{}, false
 	}
@@ -143,16 +159,17 @@ func (a *awaited) take(now time.Time, may func(e entry) bool) (entry, bool) {
 }
 
 // told takes up the awaited entries of hints.
-func (l *loop) told(all []entry) {
+func (l *loop) told(all []seen) {
 	now := l.d.store.now()
 	for _, e := range all {
 		n := e.partition
 		l.rests[n].until = time.Time{}
-		told := seen{e, now}
-		if !l.idle(e) || slices.Contains(l.ended[:], e) {
-			told.last = time.Time{} // what is under way may do it, or a look was faster and it is done
+		// What is under way may do it, another process may have done it, or a look was
+		// faster and it is done.
+		if l.idle(e.entry) && e.from == 0 && !slices.Contains(l.ended[:], e.entry) {
+			e.last = now
 		}
-		if !l.awaited.put(told) || l.rests[n].times > 0 {
+		if !l.awaited.put(e) || l.rests[n].times > 0 {
 			l.dirty[n] = true
 		}
 	}
@@ -188,7 +205,7 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 		if next == 0 {
 			break
 		}
-		if e.at > scoreOf(now) || !l.idle(e.entry) {
+		if e.begins() > scoreOf(now) || !l.idle(e.entry) {
 			continue
 		}
 		next--
@@ -216,8 +233,15 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 			return false
 		}
 		is := score(asked.Val())
-		l.dirty[e.partition] = l.dirty[e.partition] || is != 0 && is != e.at
-		return is != e.at
+		switch {
+		case is == e.at:
+			return false
+		case is > scoreOf(now):
+			l.soon[e.partition] = earliest(l.soon[e.partition], is)
+		case is != 0:
+			l.dirty[e.partition] = true
+		}
+		return true
 	})
 	return nil
 }

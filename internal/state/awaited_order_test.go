@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// fresh are entries that this process has just committed.
+func fresh(all ...entry) (out []seen) {
+	for _, e := range all {
+		out = append(out, seen{entry: e})
+	}
+	return out
+}
+
 // However much is awaited, one in four of what is begun is other work that is due.
 func TestAwaitedWorkStarvesNothing(t *testing.T) {
 	d := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16}}
@@ -22,7 +31,7 @@ func TestAwaitedWorkStarvesNothing(t *testing.T) {
 		}
 		return all
 	}
-	l.told(named("awaited", 9))
+	l.told(fresh(named("awaited", 9)...))
 	l.queue = named("other", 4)
 	var order []string
 	for l.finds(t.Context()) {
@@ -43,7 +52,7 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	require.NoError(t, err)
 	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
 	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
-	l.told([]entry{{0, "done", at}, {0, "moved", at}, {0, "there", at}})
+	l.told(fresh(entry{0, "done", at}, entry{0, "moved", at}, entry{0, "there", at}))
 	for id, score := range map[string]score{"moved": at + 1, "there": at} {
 		require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: id, Score: float64(score)}).Err())
 	}
@@ -57,6 +66,67 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	r, _ = l.next()
 	require.Equal(t, result{entry: entry{0, "moved", at + 1}}, r)
 	require.False(t, l.finds(t.Context()))
+}
+
+// What another process has committed is left to that one for a moment, and begun after
+// that only if it is still there.
+func TestWorkIsLeftToTheProcessThatCommittedIt(t *testing.T) {
+	now := time.Now()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	at := scoreOf(now)
+	add := func(n int, id string, at score) {
+		require.NoError(t, client.ZAdd(t.Context(), string(s.partition(n).due(Cards)), redis.Z{Member: id, Score: float64(at)}).Err())
+	}
+	pass := func(from string, n int, entries ...entry) {
+		w, ok := parseWakes(wakeMessage(n, []wake{{kind: Cards, entries: entries}}, true, from))
+		require.True(t, ok)
+		(&sweeper{d: l.d, loops: []*loop{l}, schedule: newSchedule(time.Minute)}).pass(w)
+		l.heed(l.hints.take())
+	}
+	add(1, "left", at)
+	add(2, "first", at)
+	add(3, "ours", at)
+	pass("another", 0, entry{0, "done", at})
+	pass("another", 1, entry{1, "left", at})
+	pass("another", 2, entry{2, "first", at}, entry{2, "second", at})
+	require.False(t, l.finds(t.Context()))
+	pass(s.works.id, 3, entry{3, "ours", at})
+	require.True(t, l.finds(t.Context()), "this process has committed it")
+	r, _ := l.next()
+	require.Equal(t, result{entry: entry{3, "ours", at}, awaited: true}, r)
+	require.False(t, l.finds(t.Context()))
+
+	now = now.Add(headStart - time.Millisecond)
+	pass("another", 1, entry{1, "left", at}) // it does not begin anew
+	require.False(t, l.finds(t.Context()))
+	now = now.Add(2 * time.Millisecond)
+	_, stop := l.timer()
+	stop()
+	var begun []string
+	for l.finds(t.Context()) {
+		r, _ := l.next()
+		begun = append(begun, r.id)
+		l.inflight[r.id] = r.at
+	}
+	require.Equal(t, []string{"left", "first"}, begun)
+	pass("", 0, entry{0, "older", at})
+	require.True(t, l.finds(t.Context()), "a process that does no such work, or of an older version, has named nobody")
+}
+
+// Only a process that works on what is due names itself.
+func TestAStoreIsNamedWhileItsProcessWorks(t *testing.T) {
+	var w works
+	w.id = "me"
+	require.Empty(t, w.name())
+	ctx, end := context.WithCancel(t.Context())
+	w.begin(ctx)
+	require.Equal(t, "me", w.name())
+	end()
+	require.Eventually(t, func() bool { return w.name() == "" }, time.Minute, time.Millisecond)
 }
 
 // A card that is put off for an hour, because Slack is away, is drawn at once when a
@@ -74,7 +144,7 @@ func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
 	require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: "card", Score: float64(at)}).Err())
 	var committed places
 	committed[0] = true
-	l.heed(told{committed: committed})
+	l.heed(told{committed: committed, found: committed})
 	require.True(t, l.finds(t.Context()))
 	r, ok := l.next()
 	require.True(t, ok)
@@ -92,13 +162,13 @@ func TestAwaitedWorkThatWasJustDoneIsNotBegunAgain(t *testing.T) {
 	done := entry{0, "done", scoreOf(now)}
 	l.busy, l.inflight[done.id] = 1, done.at
 	l.finished([]result{{entry: done, verdict: verdict{kept: true}}})
-	l.told([]entry{done})
+	l.told(fresh(done))
 	require.False(t, l.finds(t.Context()))
 
 	again := entry{0, "done", done.at + 2}
 	require.NoError(t, client.ZAdd(t.Context(), string(s.partition(0).due(Cards)), redis.Z{Member: again.id, Score: float64(again.at)}).Err())
 	now = now.Add(time.Millisecond)
-	l.told([]entry{again})
+	l.told(fresh(again))
 	require.True(t, l.finds(t.Context()), "it has more to do")
 	r, ok := l.next()
 	require.True(t, ok)
@@ -113,12 +183,13 @@ func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {
 	looked := entry{partition: 7}
 	later := map[Kind]score{Deadlines: 99, Runs: 77}
 	for message, want := range map[string]news{
-		wakeMessage(7, wakes, true):  {7, map[Kind]entry{Cards: card, Runs: run, Replies: looked}, later},
-		wakeMessage(7, wakes, false): {7, map[Kind]entry{Cards: looked, Runs: looked, Replies: looked}, later},
-		"7\ncards":                   {7, map[Kind]entry{Cards: looked}, map[Kind]score{}},
-		"7\ncards soon\nnews x y":    {7, map[Kind]entry{Cards: looked, "news": looked}, map[Kind]score{}},
-		"7\n@cards soon":             {7, map[Kind]entry{}, map[Kind]score{}},
-		probeMessage(7):              {7, map[Kind]entry{}, map[Kind]score{}},
+		wakeMessage(7, wakes, true, ""):  {7, map[Kind]entry{Cards: card, Runs: run, Replies: looked}, later, ""},
+		wakeMessage(7, nil, true, "abc"): {7, map[Kind]entry{}, map[Kind]score{}, "abc"},
+		wakeMessage(7, wakes, false, ""): {7, map[Kind]entry{Cards: looked, Runs: looked, Replies: looked}, later, ""},
+		"7\ncards":                       {7, map[Kind]entry{Cards: looked}, map[Kind]score{}, ""},
+		"7\ncards soon\nnews x y":        {7, map[Kind]entry{Cards: looked, "news": looked}, map[Kind]score{}, ""},
+		"7\n@cards soon":                 {7, map[Kind]entry{}, map[Kind]score{}, ""},
+		probeMessage(7):                  {7, map[Kind]entry{}, map[Kind]score{}, ""},
 	} {
 		w, ok := parseWakes(message)
 		require.True(t, ok, message)
@@ -152,6 +223,6 @@ func TestAWakeUpIsReadByOlderVersions(t *testing.T) {
 		return entries
 	}
 	card := entry{7, "batch_7_a", 1234567}
-	require.Equal(t, map[Kind]entry{Cards: card}, older(wakeMessage(7, []wake{{Cards, []entry{card}, 5}, {Runs, nil, 9}}, true)))
+	require.Equal(t, map[Kind]entry{Cards: card}, older(wakeMessage(7, []wake{{Cards, []entry{card}, 5}, {Runs, nil, 9}}, true, "abc")))
 	require.Empty(t, older(probeMessage(7)))
 }

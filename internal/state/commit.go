@@ -42,6 +42,7 @@ type change struct {
 	writes    []any
 	wakes     []wake
 	channel   string // of the wakes
+	from      string // see wakeMessage
 	moves     []move
 }
 
@@ -186,6 +187,12 @@ func (c *change) once(doc string) bool {
 	return first
 }
 
+// publish adds wake-ups.
+func (c *change) publish(s *conn, wakes ...wake) {
+	c.channel, c.from = s.wakes(), s.works.name()
+	c.wakes = append(c.wakes, wakes...)
+}
+
 // publishWords is how many words the wake-ups have. They have no key: a channel is in no slot.
 const publishWords = 5
 
@@ -204,7 +211,7 @@ func (c *change) args(ctx context.Context) []any {
 	args = append(args, c.checks...)
 	args = append(args, c.writes...)
 	if len(c.wakes) > 0 {
-		args = append(args, publishWords-1, "PUBLISH", 0, c.channel, wakeMessage(c.partition, c.wakes, Awaited(ctx)))
+		args = append(args, publishWords-1, "PUBLISH", 0, c.channel, wakeMessage(c.partition, c.wakes, Awaited(ctx), c.from))
 	}
 	return args
 }

@@ -134,6 +134,7 @@ func (d *Due) run(ctx context.Context, tasks []Task) error {
 		})
 	}
 	if len(loops) > 0 {
+		d.store.works.begin(ctx)
 		all.Go(func() { newSweeper(d, loops).run(ctx) })
 	}
 	all.Wait()

@@ -87,8 +87,7 @@ func (w *dueChanges) finish() {
 			}
 		}, w.p.parked(), w.p.attempts())
 	}
-	w.ch.channel = w.s.wakes()
-	w.ch.wakes = append(w.ch.wakes, w.wakes...)
+	w.ch.publish(w.s.conn, w.wakes...)
 }
 
 // A Kind is a kind of work that follows from the state of a document. It is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -263,8 +265,39 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		batch := string(ids{7}.batch("b"))
 		require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p07}:due:cards", redis.Z{Score: 1, Member: batch}).Err())
 		work(t, state.NewDue(s, state.DueOptions{Sweep: never}), state.Cards, func(context.Context, string) error { return later(10 * time.Second) })
-		for m := ""; m != fmt.Sprintf("7\n@cards %d", score(t, c, s, state.Cards, batch).UnixMicro()); {
+		for m := ""; !strings.Contains(m, "@"); { // the first are those of sweeps
 			m = wait(t, "the message", sub.Channel()).Payload
+			if at, is := strings.CutPrefix(m, "7\n@cards "); is {
+				at, _, _ = strings.Cut(at, "\n")
+				require.Equal(t, strconv.FormatInt(score(t, c, s, state.Cards, batch).UnixMicro(), 10), at)
+			}
+		}
+	})
+	t.Run("a process that is busy loses what it has committed to another", func(t *testing.T) {
+		s := openStore(t, c, time.Now)
+		other := openStoreAt(t, c, time.Now, s.Prefix())
+		begun, free := make(chan string, 10), make(chan struct{})
+		work(t, state.NewDue(s, state.DueOptions{Sweep: never, Workers: 1, Grace: grace}), state.Cards, func(_ context.Context, id string) error {
+			begun <- id
+			<-free
+			return later(time.Hour)
+		})
+		t.Cleanup(func() { close(free) })
+		opens := func(name string) string {
+			o := openBatch(t, ids{7}.batch(name), ids{7}.run(name), 1, time.Time{})
+			require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &o}))
+			return string(o.Batch.ID)
+		}
+		require.Equal(t, opens("first"), wait(t, "the first", begun))
+		taken := make(chan string, 10)
+		work(t, state.NewDue(other, state.DueOptions{Sweep: never}), state.Cards, func(_ context.Context, id string) error {
+			taken <- id
+			return later(time.Hour)
+		})
+		subscribed(t, s, 2)
+		second := opens("second")
+		for id := ""; id != second; { // the first may be begun here, too: nobody has claimed it
+			id = wait(t, "the second", taken)
 		}
 	})
 }

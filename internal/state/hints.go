@@ -20,7 +20,7 @@ type hints struct {
 
 type told struct {
 	committed places                      // someone has just committed there
-	awaited   []entry                     // which people wait for: someone has just committed these
+	awaited   []seen                      // which people wait for: someone has just committed these
 	found     places                      // there is work
 	later     [approvals.Partitions]score // there will be; 0: none is known
 	swept     bool                        // Redis answers
@@ -29,13 +29,17 @@ type told struct {
 func newHints() *hints { return &hints{ready: make(chan struct{}, 1)} }
 
 // committed says that there is work where the entry is: the entry itself if it has an id.
-func (h *hints) committed(e entry) {
+func (h *hints) committed(e seen) {
 	h.change(func(t *told) {
-		if e.id == "" || len(t.awaited) >= mostAwaited {
-			t.committed[e.partition] = true
-			return
+		n := e.partition
+		switch {
+		case e.id != "" && len(t.awaited) < mostAwaited:
+			t.awaited = append(t.awaited, e)
+		case e.from != 0:
+			t.committed[n], t.later[n] = true, earliest(t.later[n], e.from)
+		default:
+			t.committed[n], t.found[n] = true, true
 		}
-		t.awaited = append(t.awaited, e)
 	})
 }
 

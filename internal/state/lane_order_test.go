@@ -165,7 +165,7 @@ func TestAnUrgentItemHoldsTheOthersUpForAShortTime(t *testing.T) {
 		cards.give()
 
 		runs.resume = nil
-		runs.told([]entry{{id: "awaited", at: 1}})
+		runs.told(fresh(entry{id: "awaited", at: 1}))
 		runs.launch(t.Context(), t.Context())
 		require.Len(t, runs.inflight, 2)
 		require.False(t, cards.take())

@@ -114,7 +114,7 @@ func (l *loop) run(ctx context.Context) {
 // what was found earlier is read again: another process may have done it by now.
 func (l *loop) heed(t told) {
 	for n := range l.dirty {
-		l.dirty[n] = l.dirty[n] || t.committed[n] || t.found[n]
+		l.dirty[n] = l.dirty[n] || t.found[n]
 		if t.committed[n] {
 			l.rests[n].until = time.Time{}
 		}
@@ -156,7 +156,7 @@ func (l *loop) became(r result) {
 		l.rests[r.partition] = rest{}
 		l.d.kept(l.task.Kind, r.partition)
 	}
-	if r.asked && r.awaited && l.awaited.put(seen{entry{r.partition, r.id, r.next}, l.d.store.now()}) {
+	if r.asked && r.awaited && l.awaited.put(seen{entry: entry{r.partition, r.id, r.next}, last: l.d.store.now()}) {
 		r.again = false
 	} else {
 		l.soon[r.partition] = earliest(l.soon[r.partition], r.next)
@@ -268,7 +268,7 @@ func (l *loop) look(ctx context.Context) bool {
 				l.inflight[id] = moved
 			case is:
 			case l.awaited.ids[id]: // it may have been moved by work that is not awaited
-				l.awaited.put(seen{entry{n, id, at}, now})
+				l.awaited.found(entry{n, id, at}, now)
 			default:
 				l.queue = append(l.queue, entry{n, id, at})
 			}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,6 +76,7 @@ type conn struct {
 
 	barrier barrier
 	writes  writes
+	works   works
 }
 
 // Open returns a store once its Redis answers. Until then it logs what it waits
@@ -82,7 +84,7 @@ type conn struct {
 // A Redis that answers and refuses us, or is older than [OldestRedis], is an error at
 // once.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log}}
+	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log, works: works{id: rand.Text()[:8]}}}
 	if s.prefix == "" {
 		s.prefix = "countersign"
 	}

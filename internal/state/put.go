@@ -33,7 +33,7 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run, undrawn bool
 	switch {
 	case r.Executor != "" || r.CallsOnly: // nobody reads of it in its thread
 	case undrawn:
-		ch.wakes = append(ch.wakes, wake{kind: undrawnSteps, entries: []entry{{partition: p.n, id: string(r.ID), at: scoreOf(w.when)}}})
+		ch.publish(w.s.conn, wake{kind: undrawnSteps, entries: []entry{{partition: p.n, id: string(r.ID), at: scoreOf(w.when)}}})
 	default:
 		w.now(Replies, string(r.ID))
 	}

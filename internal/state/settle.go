@@ -175,7 +175,7 @@ func (d *Due) putOff(ch *change, p partition, k Kind, e entry, now time.Time, wa
 	e.at = scoreOf(now.Add(wait))
 	ch.zadd(p.due(k), e.id, e.at)
 	if w, ok := (wake{kind: k}).with(e, wait); ok && w.later != 0 {
-		ch.channel, ch.wakes = d.store.wakes(), []wake{w}
+		ch.publish(d.store.conn, w)
 	}
 	return e.at
 }

@@ -73,9 +73,10 @@ func (s *sweeper) listen(ctx context.Context) {
 // pass tells the loops what a message says.
 func (s *sweeper) pass(w news) {
 	s.schedule.heard(w.partition)
+	from := s.d.store.works.from(w.from, s.d.store.now())
 	for _, l := range s.loops {
 		if e, ok := w.entries[l.task.Kind]; ok {
-			l.hints.committed(e)
+			l.hints.committed(seen{entry: e, from: from})
 		}
 		if at, ok := w.later[l.task.Kind]; ok {
 			l.hints.later(w.partition, at)

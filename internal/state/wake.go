@@ -38,14 +38,18 @@ func earliest(a, b score) score {
 	return a
 }
 
-// lineLater begins a line with a kind and the time when an entry of it is due. Versions
-// that do not know such lines ignore them: no kind begins like that.
-const lineLater = "@"
+// What lines of a message begin with that are not about entries that are due soon.
+// Versions that do not know such lines ignore them: no kind begins like that.
+const (
+	lineLater = "@" // a kind follows, and when an entry of it is due
+	lineFrom  = "=" // the name of the store follows that made the change
+)
 
 // wakeMessage is what is published about a change: the partition, which is to be looked
 // at, and lines for each kind. If people wait for the work and there is one entry of a
-// kind, its score and id follow the kind, and nobody has to look.
-func wakeMessage(partition int, wakes []wake, awaited bool) string {
+// kind, its score and id follow the kind, and nobody has to look. from names the store
+// that made the change, if its process works on what is due.
+func wakeMessage(partition int, wakes []wake, awaited bool, from string) string {
 	b := make([]byte, 0, 512)
 	b = strconv.AppendInt(b, int64(partition), 10)
 	for _, w := range wakes {
@@ -62,6 +66,9 @@ func wakeMessage(partition int, wakes []wake, awaited bool) string {
 			b = strconv.AppendInt(append(b, ' '), int64(w.later), 10)
 		}
 	}
+	if from != "" {
+		b = append(append(append(b, '\n'), lineFrom...), from...)
+	}
 	return string(b)
 }
 
@@ -74,6 +81,7 @@ type news struct {
 	partition int
 	entries   map[Kind]entry // an entry has no id if the message names none
 	later     map[Kind]score // when to look
+	from      string         // the store that made the change; empty if its process does not do the work
 }
 
 // parseWakes reads a message.
@@ -86,6 +94,10 @@ func parseWakes(message string) (w news, ok bool) {
 	w = news{partition: n, entries: make(map[Kind]entry), later: make(map[Kind]score)}
 	for line := range strings.SplitSeq(lines, "\n") {
 		if line == "" {
+			continue
+		}
+		if from, is := strings.CutPrefix(line, lineFrom); is {
+			w.from = from
 			continue
 		}
 		kind, named, _ := strings.Cut(line, " ")

@@ -1,0 +1,41 @@
+package state
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// headStart is how long a process leaves what another has just committed to that one,
+// if that works on what is due. Mostly it is done by then, and only looked up. Otherwise
+// the other process is busy, or has died.
+const headStart = 25 * time.Millisecond
+
+// works says whether the process works on what is due in the store, see [Due.Run].
+type works struct {
+	id    string // of the store, for other processes
+	loops atomic.Int32
+}
+
+// name names the store in what it publishes; it is empty if nobody works.
+func (w *works) name() string {
+	if w.loops.Load() == 0 {
+		return ""
+	}
+	return w.id
+}
+
+// begin notes that work begins and goes on until ctx ends.
+func (w *works) begin(ctx context.Context) {
+	w.loops.Add(1)
+	context.AfterFunc(ctx, func() { w.loops.Add(-1) })
+}
+
+// from is when this process may begin what the store of that name has committed: at once,
+// which is 0, if it is this store or has no name.
+func (w *works) from(name string, now time.Time) score {
+	if name == "" || name == w.id {
+		return 0
+	}
+	return scoreOf(now.Add(headStart))
+}
