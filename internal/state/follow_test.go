@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -171,7 +172,8 @@ func TestACommitOfARunWakesAWatcher(t *testing.T) {
 	<-changed // the subscription has begun
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}}))
 	<-changed
-	run.Version = 1
+	// Nothing else of this commit wakes anyone: the lease ends later than any timer is set.
+	run.Version, run.Status, run.Owner, run.LeaseEnds = 1, agentrun.RunRunning, "w", start0.Add(time.Hour)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}, Undrawn: true}))
 	<-changed
 	_, _, err = feed.Watch("made-up")
