@@ -39,8 +39,16 @@ type partition struct {
 }
 
 func (s *conn) partition(n int) partition {
-	return partition{n: n, base: s.prefix + ":{p" + string([]byte{'0' + byte(n/10), '0' + byte(n%10)}) + "}:"}
+	return partition{n: n, base: s.prefix + ":" + hashTags[n] + ":"}
 }
+
+// hashTags are those of the keys of each partition.
+var hashTags = func() (all [approvals.Partitions]string) {
+	for n := range all {
+		all[n] = fmt.Sprintf("{p%02d}", n)
+	}
+	return all
+}()
 
 // partitionOf returns the partition that all the ids are in.
 func (s *conn) partitionOf(ids ...string) (partition, error) {
