@@ -232,10 +232,12 @@ func TestAFileThatIsTooLargeOrNestedTooDeeplyIsRefused(t *testing.T) {
 		{strings.Repeat("[", 2000), deep},
 		{strings.Repeat("{a: ", 2000), deep},
 		{strings.Repeat("- ", 4000), deep},
-		{"#" + strings.Repeat("x", 5_000_000-1), "the file has 5000000 bytes; the limit is 4194304"},
+		{"#" + strings.Repeat("x", 5_000_000-1), "the file has more than 4194304 bytes"},
 	} {
 		_, problems := Decode([]byte(tt.text))
 		require.Len(t, problems, 1, tt.says)
 		require.ErrorContains(t, problems[0], tt.says)
 	}
+	_, err := Read("/dev/zero")
+	require.ErrorContains(t, err, "/dev/zero: the file has more than 4194304 bytes", "no more is read")
 }

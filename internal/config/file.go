@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -19,7 +18,7 @@ import (
 // each with its line. A path that is not absolute is beside the file. With an
 // error the configuration is what could be understood all the same.
 func Read(path string) (Config, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	b, err := strictyaml.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}

@@ -95,6 +95,8 @@ func TestAPolicyIsFollowedAndABrokenOneIsReportedOnce(t *testing.T) {
 	}
 	_, err := policy.Open(filepath.Join(t.TempDir(), "none.yaml"), policy.Options{}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = policy.Load("/dev/zero", policy.Options{})
+	require.ErrorContains(t, err, "has more than 262144 bytes", "no more is read than shows that")
 }
 
 func TestADirectoryIsReadAsOneFile(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // Load reads a policy from a file, or from all *.yaml of a directory in the
@@ -74,7 +76,7 @@ func read(path string) ([]source, error) {
 }
 
 func readFile(path string) (source, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	b, err := strictyaml.ReadFile(path)
 	if err != nil {
 		return source{}, fmt.Errorf("read the policy: %w", err)
 	}

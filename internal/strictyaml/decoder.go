@@ -26,7 +26,7 @@ func Decode(file string, src []byte, p *Problems, form any) bool {
 	src = WithoutMark(src)
 	switch {
 	case len(src) > maxBytes:
-		p.Wrong(top, "has %d bytes; the limit is %d", len(src), maxBytes)
+		p.Wrong(top, "has more than %d bytes", maxBytes)
 		return false
 	case !p.legible(top, src):
 		return false

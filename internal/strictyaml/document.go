@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -29,12 +31,23 @@ var (
 	ErrSeveral = errors.New("the file contains several YAML documents; keep one")
 )
 
+// ReadFile reads a file for [Open], and no more of it than shows that it is too large: a
+// device such as /dev/zero has no end.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, mostBytes+1))
+}
+
 // Open returns the one document of a file. A byte-order mark in front is no
 // part of it.
 func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 	switch {
 	case len(src) > mostBytes:
-		return nil, fmt.Errorf("the file has %d bytes; the limit is %d", len(src), mostBytes)
+		return nil, fmt.Errorf("the file has more than %d bytes", mostBytes)
 	case deep(src, mostDepth):
 		return nil, fmt.Errorf("the file is nested more than %d levels deep", mostDepth)
 	}
