@@ -81,11 +81,17 @@ type awaited struct {
 type seen struct {
 	entry
 	last time.Time
-	from score // it is left to another process until then, see [headStart]
+	from score // it is left to another process until then, see [headStart]; 0: to none
 }
 
 // begins is when it may be begun.
 func (s seen) begins() score { return max(s.at, s.from) }
+
+// first reports whether the entry goes before those that other processes have committed.
+// After [takeOver] nothing is left to others.
+func (s seen) first(now score) bool {
+	return s.from == 0 || s.from+score(takeOver.Microseconds()) <= now
+}
 
 // put adds an entry, or moves the one with its id, and reports whether there is room.
 // Another wake-up about an entry does not leave it to another process for longer.
@@ -145,10 +151,15 @@ func (a *awaited) next(now time.Time) score {
 	return first
 }
 
-// take removes the first of them that is due and may begin.
+// take removes the first of them that is due and may begin: if there is one, one that is
+// not left to another process.
 func (a *awaited) take(now time.Time, may func(e entry) bool) (entry, bool) {
 	at := scoreOf(now)
-	i := slices.IndexFunc(a.entries, func(e seen) bool { return e.begins() <= at && may(e.entry) })
+	begins := func(e seen) bool { return e.begins() <= at && may(e.entry) }
+	i := slices.IndexFunc(a.entries, func(e seen) bool { return e.first(at) && begins(e) })
+	if i < 0 {
+		i = slices.IndexFunc(a.entries, begins)
+	}
 	if i < 0 {
 		return entry{}, false
 	}
@@ -200,26 +211,28 @@ func (l *loop) findsAwaited(ctx context.Context) bool {
 // they were told of. Those that were moved are found by a look.
 func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 	var doubtful []int
-	next := l.workers * l.task.Together
-	for i, e := range l.awaited.entries {
-		if next == 0 {
-			break
-		}
-		if e.begins() > scoreOf(now) || !l.idle(e.entry) {
-			continue
-		}
-		next--
-		if since := now.Sub(e.last); since < 0 || since > awaitedKnown {
-			doubtful = append(doubtful, i)
+	next, at := l.workers*l.task.Together, scoreOf(now)
+	for _, first := range []bool{true, false} {
+		for i, e := range l.awaited.entries {
+			if next == 0 {
+				break
+			}
+			if e.first(at) != first || e.begins() > at || !l.idle(e.entry) {
+				continue
+			}
+			next--
+			if since := now.Sub(e.last); since < 0 || since > awaitedKnown {
+				doubtful = append(doubtful, i)
+			}
 		}
 	}
 	if len(doubtful) == 0 {
 		return nil
 	}
-	pipe, at := l.d.store.client.Pipeline(), make(map[string]*redis.FloatCmd)
+	pipe, asked := l.d.store.client.Pipeline(), make(map[string]*redis.FloatCmd)
 	for _, i := range doubtful {
 		e := l.awaited.entries[i]
-		at[e.id] = pipe.ZScore(ctx, string(l.d.store.partition(e.partition).due(l.task.Kind)), e.id)
+		asked[e.id] = pipe.ZScore(ctx, string(l.d.store.partition(e.partition).due(l.task.Kind)), e.id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return err
@@ -228,15 +241,15 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 		l.awaited.entries[i].last = now
 	}
 	l.awaited.drop(func(e entry) bool {
-		asked := at[e.id]
-		if asked == nil {
+		cmd := asked[e.id]
+		if cmd == nil {
 			return false
 		}
-		is := score(asked.Val())
+		is := score(cmd.Val())
 		switch {
 		case is == e.at:
 			return false
-		case is > scoreOf(now):
+		case is > at:
 			l.soon[e.partition] = earliest(l.soon[e.partition], is)
 		case is != 0:
 			l.dirty[e.partition] = true

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,6 +116,36 @@ func TestWorkIsLeftToTheProcessThatCommittedIt(t *testing.T) {
 	require.Equal(t, []string{"left", "first"}, begun)
 	pass("", 0, entry{0, "older", at})
 	require.True(t, l.finds(t.Context()), "a process that does no such work, or of an older version, has named nobody")
+}
+
+// Processes that are all busy do not do the same things in the same order: each begins
+// with what it has committed itself. What others do not do in a second is not left to them.
+func TestAProcessBeginsWithWhatItHasCommitted(t *testing.T) {
+	now := time.Now()
+	d := &Due{store: &Store{conn: &conn{now: func() time.Time { return now }}}, o: DueOptions{Workers: 16}}
+	l := newLoop(d, Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	from := scoreOf(now)
+	for i, name := range []string{"a", "b", "c", "d"} {
+		e := seen{entry: entry{0, name, 1}, last: now}
+		if i%2 == 0 {
+			e.from = from
+		}
+		require.True(t, l.awaited.put(e))
+	}
+	order := func() (all string) {
+		entries, ids := slices.Clone(l.awaited.entries), maps.Clone(l.awaited.ids)
+		for {
+			e, ok := l.awaited.take(now, l.idle)
+			if !ok {
+				l.awaited.entries, l.awaited.ids = entries, ids
+				return all
+			}
+			all += e.id
+		}
+	}
+	require.Equal(t, "bdac", order())
+	now = now.Add(takeOver)
+	require.Equal(t, "abcd", order())
 }
 
 // Only a process that works on what is due names itself.

@@ -11,6 +11,10 @@ import (
 // the other process is busy, or has died.
 const headStart = 25 * time.Millisecond
 
+// takeOver is after how long a process treats such work like its own. Until then its own
+// goes first, so that processes that are all busy do not begin the same.
+const takeOver = time.Second
+
 // works says whether the process works on what is due in the store, see [Due.Run].
 type works struct {
 	id    string // of the store, for other processes
