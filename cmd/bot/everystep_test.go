@@ -7,10 +7,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -35,11 +33,11 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"not sent, Redis away", unsent, bubbleLease / 2, false},
-	{"reply lost", unread, 0, false},
-	{"reply lost, Redis away", unread, bubbleLease + time.Second, true},
-	{"crash after it", crash, 0, true},
-	{"frozen past the lease", freeze, 0, true},
+	{"the command is not sent, and Redis is away", unsent, bubbleLease / 2, false},
+	{"the reply is lost", unread, 0, false},
+	{"the reply is lost, and Redis is away", unread, bubbleLease + time.Second, true},
+	{"the process dies after the command", crash, 0, true},
+	{"the process freezes for longer than its lease", freeze, 0, true},
 }
 
 // A scenario is a request in a bubble.
@@ -185,13 +183,9 @@ func TestAFaultAtAnyCommandLosesAndDoublesNothing(t *testing.T) {
 			})
 		}
 	}
-	var table strings.Builder
-	tab := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(tab, "fault\tpoints\tlost\tdoubled\tin doubt\tidempotent calls repeated\tmessages posted twice")
+	table := tollHead
 	for _, name := range slices.Sorted(maps.Keys(cost)) {
-		c := cost[name]
-		_, _ = fmt.Fprintf(tab, "%s\t%d\t0\t0\t%d\t%d\t%d\n", name, c.points, c.doubts, c.again, c.copies)
+		table += cost[name].row(name, "in memory, `none`")
 	}
-	require.NoError(t, tab.Flush())
-	t.Logf("%d commands, every %d, seed %d; lost and doubled fail the test\n%s", whole, step, seed, table.String())
+	t.Logf("%d commands, every %d, seed %d%s", whole, step, seed, table)
 }

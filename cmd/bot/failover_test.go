@@ -22,6 +22,7 @@ var failovers = flag.Int("failovers", 2, "failovers of Redis under three bots, o
 
 // A topology is a Redis of several servers.
 type topology struct {
+	fault  string                // what happens to it
 	config string                // where bots find it
 	client redis.UniversalClient // waits while a primary is away
 	some   *statetest.Instance   // one of its servers
@@ -40,6 +41,7 @@ func sentinels(t *testing.T) topology {
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return topology{
+		fault:  "a primary dies while a replica lags",
 		config: fmt.Sprintf("redis: {addresses: [%s], sentinel: {master: %s}, durability: replicated, replicas: 2}", `"`+strings.Join(w.Addrs, `", "`)+`"`, w.Master),
 		client: client, some: w.Primary,
 		fails: func(n int, work func()) string {
@@ -55,6 +57,7 @@ func cluster(t *testing.T) topology {
 	t.Helper()
 	n := statetest.NewNodes(t)
 	return topology{
+		fault:  "a primary dies, or its slots move",
 		config: fmt.Sprintf("redis: {addresses: [%q], cluster: true, durability: replicated, replicas: 1}", n.Addrs[0]),
 		client: n.Client, some: n.Some,
 		fails: func(nth int, work func()) string {
@@ -113,8 +116,8 @@ func TestAFailoverOfRedisUnderThreeBotsLosesAndDoublesNothing(t *testing.T) {
 			}()
 			all := f.works(records, top.client, func() bool { return !over.Load() })
 			sum := f.holds(fault{doubts: true}, all, records)
-			t.Logf("%d requests: 0 lost, 0 doubled, %d in doubt, %d idempotent calls repeated, %d messages posted twice",
-				len(all), sum.doubts, sum.again, sum.copies)
+			sum.points = *failovers
+			t.Logf("%d requests%s", len(all), tollHead+sum.row(top.fault, setting(t, f.config)))
 		})
 	}
 }

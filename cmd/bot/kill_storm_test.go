@@ -162,6 +162,6 @@ func TestKillsOfReplicasAndRedisLoseAndDoubleNothing(t *testing.T) {
 	records, client := f.records()
 	all := f.works(records, client, func() bool { return !s.over() })
 	sum := f.holds(fault{doubts: true}, all, records)
-	t.Logf("%d strikes, seed %d: killed were %v; %d requests: 0 lost, 0 doubled, %d in doubt, %d idempotent calls repeated, %d messages posted twice",
-		*kills, *killSeed, s.killed, len(all), sum.doubts, sum.again, sum.copies)
+	sum.points = *kills
+	t.Logf("seed %d: killed were %v, in %d requests%s", *killSeed, s.killed, len(all), tollHead+sum.row("processes are killed", setting(t, f.config)))
 }

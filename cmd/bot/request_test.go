@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
@@ -299,6 +300,43 @@ func (r *request) holds(f fault) (doubts, copies int) {
 
 // toll is what a fault has cost.
 type toll struct{ points, doubts, again, copies int }
+
+// tollHead is the head of the table of faults in docs/architecture.md.
+const tollHead = `
+| fault | Redis | times | lost | doubled | in doubt | idempotent calls repeated | messages posted twice |
+|---|---|---|---|---|---|---|---|`
+
+// row is a row of that table. What is lost or doubled fails the test that prints it. What
+// is negative was not counted.
+func (x toll) row(what, redis string) string {
+	row := fmt.Sprintf("\n| %s | %s | %d | 0 | 0 |", what, redis, x.points)
+	for _, n := range []int{x.doubts, x.again, x.copies} {
+		if n < 0 {
+			row += " |"
+			continue
+		}
+		row += fmt.Sprintf(" %d |", n)
+	}
+	return row
+}
+
+// setting is how the bots of a configuration reach Redis, and what they ask of it.
+func setting(t *testing.T, path string) string {
+	t.Helper()
+	c, err := config.Read(path)
+	require.NoError(t, err)
+	servers, level := "one server", "`"+string(c.Redis.Level())+"`"
+	switch {
+	case c.Redis.Sentinel.Master != "":
+		servers = "Sentinel"
+	case c.Redis.Cluster:
+		servers = "Cluster"
+	}
+	if c.Redis.Level() == state.Replicated {
+		level += fmt.Sprintf(" on %d", c.Redis.Replicas)
+	}
+	return servers + ", " + level
+}
 
 // dueWork is how much work is due, now or later, by key. What has ended is removed when
 // its time is over, which is no work that is left.
