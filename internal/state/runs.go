@@ -136,8 +136,8 @@ func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Ent
 
 // Commit implements [agentrun.Store]. From each run it derives when a worker
 // has to look ([Runs]) and, unless it is Undrawn, that its reply is to be drawn
-// ([Replies]); from the batch that it opens or moves what [Store.CommitBatch] derives. What it resumes
-// is no longer due in [Resumes] or [Deliveries].
+// ([Replies]); from the batch that it opens or moves what [Store.CommitBatch] derives.
+// What it resumes is no longer due in [Resumes] or [Deliveries].
 func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	p, err := s.partitionOf(idsOf(c)...)
 	if err != nil {
