@@ -115,7 +115,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
 		Agents: b.agents.agent, Watchers: b.watchers(c), PerAgent: perAgent, PerRequester: perRequester,
-		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
+		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver}, DeliverReads: intake.DeliverReads,
 	})
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
 	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(b.store)), b.policy, b.catalog.CheckCall, time.Now)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
-	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/intake"
@@ -82,6 +81,6 @@ func (b *bot) fulfillers(agent, tool string) []intake.Client {
 }
 
 // deliver gives the answers of a settled batch to the remote agent that asked.
-func (b *bot) deliver(ctx context.Context, r agentrun.RemoteRun, answers approvals.DeferredToolResults) error {
-	return b.intake.Deliver(ctx, r, answers)
+func (b *bot) deliver(ctx context.Context, d agentrun.Delivery) error {
+	return b.intake.Deliver(ctx, d)
 }

@@ -21,7 +21,7 @@ func (w *world) executing(store agentrun.Store) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: slog.New(slog.DiscardHandler), Agents: w.agents,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{
-			"client": func(context.Context, agentrun.RemoteRun, approvals.DeferredToolResults) error { return nil },
+			"client": func(context.Context, agentrun.Delivery) error { return nil },
 		},
 	})
 }

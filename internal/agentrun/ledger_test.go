@@ -253,7 +253,7 @@ func TestAnApprovedRemoteCallIsCountedWhenItIsDelivered(t *testing.T) {
 		return agentrun.NewRunner(agentrun.Config{
 			Store: d.store, Policy: d.policy, Ledger: l, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Deliver: map[approvals.Executor]agentrun.Deliverer{
-				"api": func(context.Context, agentrun.RemoteRun, approvals.DeferredToolResults) error { given++; return down },
+				"api": func(context.Context, agentrun.Delivery) error { given++; return down },
 			},
 		})
 	}

@@ -73,7 +73,15 @@ type RuledCall struct {
 // A Deliverer gives the answers of a settled batch to the executor of its run.
 // It may be called again for answers that it has delivered already; where they
 // are fetched, there is nothing to do.
-type Deliverer func(ctx context.Context, r RemoteRun, answers approvals.DeferredToolResults) error
+type Deliverer func(ctx context.Context, d Delivery) error
+
+// A Delivery is what a [Deliverer] gives to the executor of the run.
+type Delivery struct {
+	Run Run
+	// Answers reads the request and its answers. Where they are fetched, nobody needs
+	// them here.
+	Answers func(ctx context.Context) (RemoteRun, approvals.DeferredToolResults, error)
+}
 
 // RemoteRunID returns the id of the run of a remote request. All that an executor
 // does for one agent is in one partition, so that it can be followed as one
@@ -171,7 +179,11 @@ func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 	if !b.Settled() {
 		return nil
 	}
-	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Threads: []string{b.Thread}, Args: approvedArgs(b)})
+	reads := approvals.Reads{Runs: []approvals.RunID{b.Run}, Threads: []string{b.Thread}}
+	if r.c.DeliverReads != nil {
+		reads.Memos = r.c.DeliverReads(b.Run)
+	}
+	ctx = r.c.Store.Prefetch(ctx, reads)
 	run, err := r.c.Store.Run(ctx, b.Run)
 	if err != nil {
 		return fmt.Errorf("load run %s: %w", b.Run, err)
@@ -188,18 +200,15 @@ func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 	if deliver == nil {
 		return fmt.Errorf("nothing here delivers to the executor %q of run %s", run.Executor, run.ID)
 	}
-	remote, err := r.remoteOf(ctx, run, b)
-	if err != nil {
-		return err
+	answers := func(ctx context.Context) (RemoteRun, approvals.DeferredToolResults, error) {
+		return r.answersOf(ctx, run, b)
 	}
-	answers, err := resultsOf(ctx, r.c.Store, b)
-	if err != nil {
-		return fmt.Errorf("collect the answers of batch %s: %w", id, err)
+	if r.tally().counts() {
+		if err := r.enterApproved(ctx, answers); err != nil {
+			return fmt.Errorf("count the calls of batch %s: %w", id, err)
+		}
 	}
-	if err := r.enterApproved(ctx, remote, answers); err != nil {
-		return fmt.Errorf("count the calls of batch %s: %w", id, err)
-	}
-	if err := deliver(ctx, remote, answers); err != nil {
+	if err := deliver(ctx, Delivery{Run: run, Answers: answers}); err != nil {
 		return fmt.Errorf("deliver batch %s: %w", id, err)
 	}
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
@@ -216,6 +225,20 @@ func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 		return fmt.Errorf("end run %s: %w", run.ID, err)
 	}
 	return nil
+}
+
+// answersOf returns a run with its settled batch, and the answers of that.
+func (r *Runner) answersOf(ctx context.Context, run Run, b approvals.Batch) (RemoteRun, approvals.DeferredToolResults, error) {
+	remote, err := r.remoteOf(ctx, run, b)
+	if err != nil {
+		return RemoteRun{}, approvals.DeferredToolResults{}, err
+	}
+	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Args: approvedArgs(b)})
+	answers, err := resultsOf(ctx, r.c.Store, b)
+	if err != nil {
+		return RemoteRun{}, approvals.DeferredToolResults{}, fmt.Errorf("collect the answers of batch %s: %w", b.ID, err)
+	}
+	return remote, answers, nil
 }
 
 // rulingsOf reads back how the calls of a remote run were ruled on: what has no

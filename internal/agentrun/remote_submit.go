@@ -159,7 +159,11 @@ func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest)
 }
 
 // enterApproved enters the approved calls in the ledger, once each.
-func (r *Runner) enterApproved(ctx context.Context, remote RemoteRun, answers approvals.DeferredToolResults) error {
+func (r *Runner) enterApproved(ctx context.Context, of func(context.Context) (RemoteRun, approvals.DeferredToolResults, error)) error {
+	remote, answers, err := of(ctx)
+	if err != nil {
+		return err
+	}
 	for _, c := range remote.Calls {
 		if _, approved := answers.Approvals[c.ID].(approvals.ToolApproved); !approved {
 			continue

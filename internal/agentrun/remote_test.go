@@ -45,7 +45,9 @@ func newRemoteAdapter(t *testing.T) *remoteAdapter {
 		Store: store, Policy: d.policy, Now: time.Now,
 		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
 		Deliver: map[approvals.Executor]agentrun.Deliverer{
-			"api": func(_ context.Context, _ agentrun.RemoteRun, answers approvals.DeferredToolResults) error {
+			"api": func(ctx context.Context, of agentrun.Delivery) error {
+				_, answers, err := of.Answers(ctx)
+				require.NoError(t, err)
 				if d.down == nil {
 					d.delivered = append(d.delivered, answers)
 				}

@@ -12,8 +12,8 @@ import (
 )
 
 // Config is what a [Runner] works with. All fields but Ledger, NewFence,
-// LeaseTime, Lease, Parallel, Log, PerAgent, PerRequester, Watchers and Deliver are
-// required.
+// LeaseTime, Lease, Parallel, Log, PerAgent, PerRequester, Watchers, Deliver and
+// DeliverReads are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
@@ -38,6 +38,9 @@ type Config struct {
 
 	// Deliver says who is given the answers of remote runs, by executor.
 	Deliver map[approvals.Executor]Deliverer
+	// DeliverReads names the memos that a Deliverer reads first about a run, so that they
+	// are read together with it; may be nil.
+	DeliverReads func(run approvals.RunID) []approvals.MemoKey
 }
 
 // DefaultLease is how long a claim lasts without renewal if nothing else is said.

@@ -188,9 +188,7 @@ func (w *world) start(changes ...func(*gateway.Config)) *process {
 	p.runner = agentrun.NewRunner(agentrun.Config{
 		Store: p.store, Policy: w.policy, Ledger: state.NewLedger(p.store), Now: w.now, Agents: agents,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{
-			intake.Executor: func(ctx context.Context, r agentrun.RemoteRun, answers approvals.DeferredToolResults) error {
-				return p.intake.Deliver(ctx, r, answers)
-			},
+			intake.Executor: func(ctx context.Context, d agentrun.Delivery) error { return p.intake.Deliver(ctx, d) },
 		},
 	})
 	p.intake, err = intake.New(intake.Config{Store: p.store, Feed: state.NewFeed(p.store), Runner: p.runner, Desk: p.desk, Now: w.now})

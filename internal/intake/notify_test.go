@@ -56,11 +56,9 @@ func TestWhatFollowsADecisionReadsTogetherWhatItCan(t *testing.T) {
 	seen.Taken()
 	require.NoError(t, n.runner.Deliver(t.Context(), r.Batch))
 	require.Equal(t, [][]string{
-		{"hmget"},                 // the batch
-		{"hmget", "hmget", "get"}, // the run, its thread and the arguments
-		{"lrange"},                // the calls of the run
-		{"hmget"},                 // whom to tell
-		{"evalsha"},               // the end of the run
+		{"hmget"},                   // the batch
+		{"hmget", "hmget", "hmget"}, // the run, its thread, and whom to tell
+		{"evalsha"},                 // the end of the run
 	}, seen.Taken())
 	require.NoError(t, n.Announce(t.Context(), r.Batch))
 	require.Equal(t, [][]string{{"hmget", "hmget"}, {"hmget"}, {"evalsha"}}, seen.Taken())

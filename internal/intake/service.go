@@ -119,18 +119,27 @@ func (s *Service) Get(ctx context.Context, c Client, id approvals.RunID) (Reques
 	return s.view(ctx, x)
 }
 
+// DeliverReads is what [Service.Deliver] reads about a run.
+func DeliverReads(run approvals.RunID) []approvals.MemoKey {
+	return []approvals.MemoKey{{ID: string(run), Surface: recordMemo}}
+}
+
 // Deliver is the [agentrun.Deliverer] of [Executor]. Where answers are fetched
 // there is nothing to do; a webhook endpoint gets a message.
-func (s *Service) Deliver(ctx context.Context, r agentrun.RemoteRun, _ approvals.DeferredToolResults) error {
-	s.counters.of(r.Run.Agent).ended(r.Run.ID)
+func (s *Service) Deliver(ctx context.Context, d agentrun.Delivery) error {
+	s.counters.of(d.Run.Agent).ended(d.Run.ID)
 	if s.c.Notify == nil {
 		return nil
 	}
-	rec, _, err := s.record(ctx, r.Run.ID)
+	rec, _, err := s.record(ctx, d.Run.ID)
 	if err != nil || rec.Notify == "" {
 		return err
 	}
-	request, err := s.view(ctx, found{id: r.Run.ID, rec: rec, remote: r})
+	r, _, err := d.Answers(ctx)
+	if err != nil {
+		return err
+	}
+	request, err := s.view(ctx, found{id: d.Run.ID, rec: rec, remote: r})
 	if err != nil {
 		return err
 	}

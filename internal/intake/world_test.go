@@ -122,15 +122,13 @@ func (w *world) open(client redis.UniversalClient) {
 	w.runner = agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: w.policy, Ledger: state.NewLedger(store), Now: w.clock.Now,
 		Agents:  func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
-		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: w.deliver},
+		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: w.deliver}, DeliverReads: intake.DeliverReads,
 	})
 	w.Service, err = intake.New(intake.Config{Store: store, Feed: state.NewFeed(store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
 	require.NoError(w, err)
 }
 
-func (w *world) deliver(ctx context.Context, r agentrun.RemoteRun, answers approvals.DeferredToolResults) error {
-	return w.Deliver(ctx, r, answers)
-}
+func (w *world) deliver(ctx context.Context, d agentrun.Delivery) error { return w.Deliver(ctx, d) }
 
 var claude = intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Credential: "cred-1", PerMinute: 10_000, OpenLimit: 10_000}
 
