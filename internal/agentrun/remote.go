@@ -30,6 +30,7 @@ type RemoteRequest struct {
 	Calls        []RemoteCall
 	Ruled        Ruled // by [Runner.Permit] a moment ago; the zero value has the policy asked
 	Here         bool  // if it is admitted, its calls are executed at once by [Runner.Continue]
+	Untold       bool  // as in [approvals.Batch]
 }
 
 // A RemoteCall is one call with what its executor says about it, and Summary and

@@ -145,7 +145,7 @@ func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest)
 	if len(asked)+len(elsewhere) > 0 {
 		open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 			ID: batch, Run: id, Thread: string(thread.ID), Agent: q.Agent, Channel: q.Channel, Executor: q.Executor,
-			Requester: q.Requester, Participants: q.Participants, Limits: q.Limits, Said: q.said(), Prompt: approvals.QuoteOf(q.Prompt),
+			Requester: q.Requester, Participants: q.Participants, Limits: q.Limits, Untold: q.Untold, Said: q.said(), Prompt: approvals.QuoteOf(q.Prompt),
 			SoFar: SoFar([]Message{response, Request{Parts: counted}}, nil), OpenedAt: now,
 		}, asked, elsewhere)
 		if err != nil {

@@ -51,6 +51,7 @@ type Batch struct {
 	Requester UserID // who triggered the run
 	Executor  Executor
 	Limits    Limits
+	Untold    bool // its asker named nobody to be told what happens to it
 
 	// Participants are the others who asked for the calls, each once: when the
 	// model made them, it had been sent prompts of these people, reasons that they

@@ -31,6 +31,21 @@ func (n *notified) announced(r intake.Request) []string {
 	return news
 }
 
+// Only a request that names an endpoint has its changes announced.
+func TestARequestThatNamesNoEndpointIsUntold(t *testing.T) {
+	n := newNotified(t)
+	n.policy.set("write", approvals.Ask{Requirement: needs("bob")})
+	for endpoint, untold := range map[string]bool{"": true, "ci": false} {
+		a := ask("untold "+endpoint, "write")
+		a.Notify = endpoint
+		r, err := n.Ask(t.Context(), hooked, a)
+		require.NoError(t, err)
+		b, err := n.desk.Batch(t.Context(), r.Batch)
+		require.NoError(t, err)
+		require.Equal(t, untold, b.Untold, "endpoint %q", endpoint)
+	}
+}
+
 // What a stream of events says, an endpoint is told too.
 func TestAnEndpointIsToldWhateverHappensToARequest(t *testing.T) {
 	n := newNotified(t)

@@ -168,7 +168,7 @@ func (r record) request(c Client, key string, calls []Call, prompt string) agent
 	q := agentrun.RemoteRequest{
 		Executor: Executor, Key: key, Agent: c.Name, Requester: c.requester(), Participants: c.Triggers, Channel: c.Channel,
 		Limits: approvals.Limits{NoEdits: !r.Carries.Edits, NoReasons: !r.Carries.Reasons},
-		Prompt: prompt, Until: r.Until,
+		Prompt: prompt, Until: r.Until, Untold: r.Notify == "",
 	}
 	for _, call := range calls {
 		q.Calls = append(q.Calls, agentrun.RemoteCall{

@@ -73,10 +73,11 @@ func (s *Store) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approva
 // and the Homes are to be drawn ([Cards], [Homes]); time moves the batch next
 // at [Deadlines]; a settled batch is to be resumed ([Resumes]), or its answers
 // delivered to the executor of its run ([Deliveries]); endpoints are to be told
-// what happened to a batch that is not ours alone ([Announcements]); and people are to be
-// notified ([Notices]) of a reminder, of an escalation, that an amendment has
-// cleared their decisions, or, where participants asked for the calls too, that
-// nobody is left to approve.
+// what happened to a batch that has external calls, or that another executor asked
+// about and wants to be told of ([Announcements]); and people are to be notified
+// ([Notices]) of a reminder, of an escalation, that an amendment has cleared their
+// decisions, or, where participants asked for the calls too, that nobody is left to
+// approve.
 func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
 	p, err := s.partitionOf(string(c.Batch.ID))
 	if err != nil {
@@ -213,7 +214,7 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 	putInbox(ch, p, before, b)
 	w.now(Cards, id)
 	w.now(Homes, id)
-	if b.Executor != "" || len(b.Calls) > 0 {
+	if b.Executor != "" && !b.Untold || len(b.Calls) > 0 {
 		w.now(Announcements, id)
 	}
 	if at := b.Next(); !at.IsZero() {

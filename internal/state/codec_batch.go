@@ -26,6 +26,7 @@ type storedBatch struct {
 	Executor     approvals.Executor `json:"executor,omitempty"`
 
 	Limits storedLimits `json:"limits,omitzero"`
+	Untold bool         `json:"untold,omitempty"`
 
 	Said   storedQuote `json:"said,omitzero"`
 	Prompt storedQuote `json:"prompt,omitzero"`
@@ -165,7 +166,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
 		versioned: current, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
 		Requester: b.Requester, Executor: b.Executor, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
-		Limits: storedLimits(b.Limits), Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
+		Limits: storedLimits(b.Limits), Untold: b.Untold, Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
 	}
 	for _, a := range b.Approvals {
 		s := storedApproval{
@@ -207,7 +208,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	b := approvals.Batch{
 		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
 		Requester: in.Requester, Executor: in.Executor, Participants: in.Participants, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
-		Limits: approvals.Limits(in.Limits), Said: approvals.Quote(in.Said), Prompt: approvals.Quote(in.Prompt),
+		Limits: approvals.Limits(in.Limits), Untold: in.Untold, Said: approvals.Quote(in.Said), Prompt: approvals.Quote(in.Prompt),
 	}
 	for _, s := range in.Approvals {
 		a := approvals.Approval{

@@ -147,6 +147,10 @@ func samples() map[string]any {
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api",
 			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},
 		},
+		"batch.v1.untold": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api", Untold: true,
+			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},
+		},
 		"batch.v1.place": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "ci", Channel: "C1", Requester: approvals.ServiceUser("ci"),
 			Executor: "client", Limits: approvals.Limits{NoEdits: true, NoReasons: true}, OpenedAt: noon,

@@ -108,8 +108,8 @@ const (
 	Homes      Kind = "homes"      // a batch changed since the pages of those whom it concerns were drawn
 	Sheets     Kind = "sheets"     // a sheet is submitted and not finished, or its worker's lease is over
 	Answers    Kind = "answers"    // a sheet is finished and the person not answered
-	// Announcements: a batch of a remote agent, or with external calls, changed since
-	// endpoints were told.
+	// Announcements: a batch with external calls, or of a remote agent that named an
+	// endpoint, changed since endpoints were told.
 	Announcements Kind = "announcements"
 	Webhooks      Kind = "webhooks" // a message is to be sent, or someone is to be told of an endpoint; see [Store.CommitTimed]
 

@@ -177,8 +177,21 @@ func derived(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, s.CommitBatch(t.Context(), settled))
 	requireScore(t, c, s, state.Deliveries, batch, k.Now())
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	requireScore(t, c, s, state.Announcements, batch, k.Now())
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Resumes: &settled.Batch}))
 	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
+
+	// Nobody is told of it, so there is nothing to announce, unless others are to give results.
+	opens = openBatch(t, id.batch("untold"), id.run("untold"), 1, deadline)
+	opens.Batch.Executor, opens.Batch.Untold = "api", true
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+	require.NoError(t, s.CommitBatch(t.Context(), decide(t, opens.Batch, approvals.Approve, "")))
+	requireScore(t, c, s, state.Announcements, string(opens.Batch.ID), time.Time{})
+	opens = openBatch(t, id.batch("external"), id.run("external"), 1, deadline)
+	opens.Batch.Executor, opens.Batch.Untold = "api", true
+	opens.Batch.Calls = []approvals.External{{Call: opens.Batch.Approvals[0].Call}}
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+	requireScore(t, c, s, state.Announcements, string(opens.Batch.ID), k.Now())
 }
 
 // wakes: a commit is heard at once, and what was not heard is found.
