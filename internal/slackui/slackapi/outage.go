@@ -1,6 +1,7 @@
 package slackapi
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -45,6 +46,9 @@ func (p *throttle) turnInOutage(what, key string, r rank, now time.Time) error {
 // heard notes what became of a call, and returns the error of the call. If Slack does
 // not answer any call, all wait, and the error says when it is the turn of this one.
 func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err // that is our doing
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	what, _ := limitOf(method, channel)

@@ -1,6 +1,7 @@
 package slackapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -103,6 +104,17 @@ func TestAnAwaitedCallIsTriedDuringAnOutage(t *testing.T) {
 	a.pass(longestAway + time.Second)
 	require.Len(t, a.made, 52)
 	require.Contains(t, a.made[:3], "click")
+}
+
+// Calls that this process has given up say nothing about Slack.
+func TestCallsThatWereCanceledAreNoOutage(t *testing.T) {
+	a := absent(t)
+	for n := range 2 * awayAfter {
+		key := fmt.Sprint("usual", n)
+		require.NoError(t, a.p.wait(postMessage, key, key, usual, a.now))
+		require.Error(t, a.p.heard(postMessage, key, key, usual, a.now, classify(postMessage, context.Canceled)))
+	}
+	require.NoError(t, a.p.wait(postMessage, "another", "another", usual, a.now))
 }
 
 // A few calls that fail make no others wait, however often they do: the cause may be what
