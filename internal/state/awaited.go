@@ -245,6 +245,10 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 		if cmd == nil {
 			return false
 		}
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) { // the pipeline says only what failed first
+			l.dirty[e.partition] = true
+			return true
+		}
 		is := score(cmd.Val())
 		switch {
 		case is == e.at:

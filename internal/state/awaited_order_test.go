@@ -69,6 +69,45 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	require.False(t, l.finds(t.Context()))
 }
 
+// A pipeline to several servers says only what failed first, and that may be that there is
+// no such entry. What another server did not say is looked for.
+func TestAwaitedWorkOfWhichNothingIsKnownIsLookedFor(t *testing.T) {
+	now := time.Now()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	at := scoreOf(now)
+	l.told(fresh(entry{0, "done", at}, entry{1, "there", at}))
+	now = now.Add(time.Minute)
+	require.NoError(t, client.ZAdd(t.Context(), string(s.partition(1).due(Cards)), redis.Z{Member: "there", Score: float64(at)}).Err())
+	client.AddHook(unanswering{"there"})
+	require.NoError(t, l.lookUp(t.Context(), now))
+	require.Empty(t, l.awaited.entries)
+	require.False(t, l.dirty[0])
+	require.True(t, l.dirty[1])
+}
+
+// unanswering leaves questions about a member in a pipeline without an answer.
+type unanswering struct{ member string }
+
+func (unanswering) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (unanswering) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (u unanswering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if slices.Contains(cmd.Args(), any(u.member)) {
+				cmd.(*redis.FloatCmd).SetVal(0)
+				cmd.SetErr(context.DeadlineExceeded)
+			}
+		}
+		return err
+	}
+}
+
 // What another process has committed is left to that one for a moment, and begun after
 // that only if it is still there.
 func TestWorkIsLeftToTheProcessThatCommittedIt(t *testing.T) {
