@@ -22,6 +22,16 @@ func fresh(all ...entry) (out []seen) {
 	return out
 }
 
+// loopOn returns a loop that works on cards by this clock, and a client of its Redis.
+func loopOn(t *testing.T, now *time.Time) (*loop, *redis.Client) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return *now }})
+	require.NoError(t, err)
+	return newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{}), client
+}
+
 // However much is awaited, one in four of what is begun is other work that is due.
 func TestAwaitedWorkStarvesNothing(t *testing.T) {
 	d := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16}}
@@ -47,11 +57,8 @@ func TestAwaitedWorkStarvesNothing(t *testing.T) {
 // Another process may have done what this one was told of and had no worker for.
 func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	now := time.Now()
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	l, client := loopOn(t, &now)
+	s := l.d.store
 	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
 	l.told(fresh(entry{0, "done", at}, entry{0, "moved", at}, entry{0, "there", at}))
 	for id, score := range map[string]score{"moved": at + 1, "there": at} {
@@ -73,11 +80,8 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 // no such entry. What another server did not say is looked for.
 func TestAwaitedWorkOfWhichNothingIsKnownIsLookedFor(t *testing.T) {
 	now := time.Now()
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	l, client := loopOn(t, &now)
+	s := l.d.store
 	at := scoreOf(now)
 	l.told(fresh(entry{0, "done", at}, entry{1, "there", at}))
 	now = now.Add(time.Minute)
@@ -112,11 +116,8 @@ func (u unanswering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 // that only if it is still there.
 func TestWorkIsLeftToTheProcessThatCommittedIt(t *testing.T) {
 	now := time.Now()
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	l, client := loopOn(t, &now)
+	s := l.d.store
 	at := scoreOf(now)
 	add := func(n int, id string, at score) {
 		require.NoError(t, client.ZAdd(t.Context(), string(s.partition(n).due(Cards)), redis.Z{Member: id, Score: float64(at)}).Err())
@@ -203,11 +204,8 @@ func TestAStoreIsNamedWhileItsProcessWorks(t *testing.T) {
 // deadline changes its request, although its entry was awaited.
 func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
 	now := time.Now()
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	l, client := loopOn(t, &now)
+	s := l.d.store
 	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
 	l.became(result{entry: entry{0, "card", at}, awaited: true, verdict: verdict{kept: true, asked: true, next: scoreOf(now.Add(time.Hour))}})
 	require.False(t, l.finds(t.Context()))
@@ -224,11 +222,8 @@ func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
 // A look may find an entry before its wake-up arrives.
 func TestAwaitedWorkThatWasJustDoneIsNotBegunAgain(t *testing.T) {
 	now := time.Now()
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	s, err := Open(t.Context(), Options{Client: client, Prefix: "awaited", Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	l := newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{})
+	l, client := loopOn(t, &now)
+	s := l.d.store
 	done := entry{0, "done", scoreOf(now)}
 	l.busy, l.inflight[done.id] = 1, done.at
 	l.finished([]result{{entry: done, verdict: verdict{kept: true}}})
