@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,10 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// prefix begins the prefixes of all keys that are written. It is short, because that of
-// a bot is too.
-const prefix = "cs-bench"
+// A prefix of keys is as long as that of a bot, which is "countersign": its length
+// counts in each figure about memory and the log. It begins with these letters, others
+// that are the same in one run, and ends with a number.
+const prefix = "csb"
 
 // scratch begins the names of all folders that are made.
 const scratch = "countersign-bench-"
@@ -27,13 +29,14 @@ const scratch = "countersign-bench-"
 type server struct {
 	url    string
 	client redis.UniversalClient
+	prefix string       // begins the prefixes of all keys that are written
 	end    func() error // of a server of our own; nil for one that was named
 }
 
 // open returns the Redis at the URL, or starts one that ends with close. It
 // refuses one with data, unless that is wanted.
 func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, error) {
-	s := &server{url: url}
+	s := &server{url: url, prefix: prefix + rand.Text()[:5]}
 	if url == "" {
 		if err := s.start(ctx, said); errors.Is(err, redisserver.ErrMissing) {
 			return nil, fmt.Errorf("%w, or name a Redis that is for this alone with --redis redis://HOST:PORT", err)
@@ -144,7 +147,7 @@ func (s *server) stop() error {
 // clean deletes the keys below our prefixes.
 func (s *server) clean(ctx context.Context) error {
 	var keys []string
-	all := s.client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+	all := s.client.Scan(ctx, 0, s.prefix+"*", 1000).Iterator()
 	for all.Next(ctx) {
 		if keys = append(keys, all.Val()); len(keys) < 1000 {
 			continue

@@ -183,7 +183,7 @@ func (b *bench) store(ctx context.Context, prefix string) (*state.Store, error) 
 // fresh is a prefix that nothing is stored under.
 func (b *bench) fresh() string {
 	b.n++
-	return fmt.Sprintf("%s-%s-%d", prefix, rand.Text()[:6], b.n)
+	return fmt.Sprintf("%s%03d", b.redis.prefix, b.n)
 }
 
 // A replica is a bot that runs.
