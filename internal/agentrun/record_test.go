@@ -14,7 +14,7 @@ import (
 var errNoStore = errors.New("the store is away")
 
 // works is how long the tool takes: its lease is not renewed before the store goes.
-const works = 7 * time.Second
+const works = 6 * time.Second
 
 // leaves is a tool right after whose effect the store is away for a while: it takes
 // nothing, or with deaf it takes all and its replies are lost. then is called when the
@@ -74,12 +74,12 @@ func TestAStoreThatIsAwayPastTheLeaseLeavesACallInDoubt(t *testing.T) {
 		w.agent.Tools = []agentrun.Tool{w.leaves(time.Minute, false, nil)}
 		var began time.Time
 		w.model.answers = []any{func(context.Context) (agentrun.Response, error) {
-			<-time.After(time.Second / 5) // so that the run is drawn while the tool works, and its lease renewed with that
+			<-time.After(6 * time.Second / 5) // so that this answer renews the lease, and is drawn, between two renewals
 			began = time.Now()
 			return calls([3]string{"a", "wait", ""}), nil
 		}}
 		id := w.mention("go").ID
-		require.NoError(t, w.runner().Work(t.Context(), id), "whoever has the run next sees what is in doubt")
+		require.ErrorIs(t, w.runner().Work(t.Context(), id), errNoStore, "whoever has the run next sees what is in doubt")
 		require.InDelta(t, agentrun.DefaultLease.Seconds(), time.Since(began).Seconds(), 2)
 		<-time.After(time.Minute)
 		people, _ := w.pending(w.work(id))
