@@ -47,6 +47,22 @@ func TestWhoAskedWipesNoDenialAway(t *testing.T) {
 	must(t, own, amends(own, "req", 3, Permit{}))
 }
 
+// Whoever executes the call could not be given other arguments.
+func TestWhatRunsAsItWasMadeIsNotChanged(t *testing.T) {
+	for name, fix := range map[string]func(*Batch){
+		"its door carries no edits": func(b *Batch) { b.Limits.NoEdits = true },
+		"its provider runs it":      func(b *Batch) { b.Approvals[0].Hosted = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, all(of(1, "ann", "bo")))
+			must(t, b, amends(b, "ann", 1, Permit{}))
+			fix(&b)
+			_, _, err := b.Apply(amends(b, "ann", 1, Permit{}))
+			require.ErrorIs(t, err, ErrNoEdits)
+		})
+	}
+}
+
 func TestTenChangesAreEnough(t *testing.T) {
 	b := open(t, all(of(1, "ann", "bo")))
 	for n := range MaxAmendments {
