@@ -14,6 +14,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 const (
@@ -163,14 +165,15 @@ func (s *Socket) failed(ctx context.Context, err error) {
 // wait returns how long to wait after n attempts that did not last: not at all after
 // the first, then longer each time, and at least as long as Slack asks for.
 func wait(n int, err error) time.Duration {
+	var asked time.Duration
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return limited.RetryAfter
+		asked = slackapi.RetryAfter(limited)
 	}
 	if n < 2 {
-		return 0
+		return asked
 	}
 	d := min(longestWait, 250*time.Millisecond<<min(n-2, 16))
-	return d - rand.N(d/4+1) //nolint:gosec // so that processes do not all try at once
+	return max(asked, d-rand.N(d/4+1)) //nolint:gosec // so that processes do not all try at once
 }
 
 func throttle(ctx context.Context, d time.Duration) {

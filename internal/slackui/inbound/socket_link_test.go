@@ -193,6 +193,17 @@ func TestTriesThatDoNotLastAreFurtherAndFurtherApart(t *testing.T) {
 	require.Equal(t, 7*time.Second, wait(1, fmt.Errorf("open: %w", &slack.RateLimitedError{RetryAfter: 7 * time.Second})))
 }
 
+// Whatever time the answer names, connections are neither asked for in a loop nor given
+// up for a day.
+func TestALimitOfConnectionsIsHeededWithinReason(t *testing.T) {
+	for _, named := range []time.Duration{0, -time.Second, time.Second} {
+		limited := &slack.RateLimitedError{RetryAfter: named}
+		require.Equal(t, time.Second, wait(1, limited))
+		require.GreaterOrEqual(t, wait(20, limited), longestWait*3/4, "each attempt that fails is later")
+	}
+	require.Equal(t, 5*time.Minute, wait(1, &slack.RateLimitedError{RetryAfter: 24 * time.Hour}))
+}
+
 // A slash command's payload is the form that it is over HTTP.
 func TestCommandsAreForms(t *testing.T) {
 	form, err := commandForm(json.RawMessage(`{"command":"/x","text":"a&b=c","is_enterprise_install":false,"odd":{"a":1},"none":null}`))

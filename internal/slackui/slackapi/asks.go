@@ -132,7 +132,7 @@ func (a *Client) ask(method string, call func() error) error {
 	}
 	err := call()
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		a.Asks.limit(method, a.Now().Add(limited.RetryAfter))
+		a.Asks.limit(method, a.Now().Add(RetryAfter(limited)))
 	}
 	return classify(method, err)
 }

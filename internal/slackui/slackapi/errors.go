@@ -66,7 +66,7 @@ func classify(method string, err error) error {
 	}
 	e := &callError{method: method, err: err}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &LaterError{After: max(limited.RetryAfter, time.Second), Err: e}
+		return &LaterError{After: RetryAfter(limited), Err: e}
 	}
 	if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
 		e.code = refused.Err
@@ -91,6 +91,16 @@ func classify(method string, err error) error {
 // passing are the error codes for Slack's own troubles.
 var passing = []string{
 	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited",
+}
+
+// longestLimit bounds how long a limit of Slack is heeded. Slack names seconds; whatever
+// names a day must not keep people from deciding for a day.
+const longestLimit = 5 * time.Minute
+
+// RetryAfter is how long to wait after a call that Slack has limited: as long as the
+// answer says, but at least a second and at most five minutes.
+func RetryAfter(limited *slack.RateLimitedError) time.Duration {
+	return min(max(limited.RetryAfter, time.Second), longestLimit)
 }
 
 // WaitAfter is how long to wait after a failed call that this many failed before.

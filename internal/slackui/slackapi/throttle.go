@@ -242,7 +242,7 @@ func (p *throttle) record(method, channel, key string, r rank, now time.Time, er
 		return
 	}
 	l := p.queue(what)
-	l.until = latest(l.until, now.Add(max(limited.RetryAfter, time.Second)))
+	l.until = latest(l.until, now.Add(RetryAfter(limited)))
 	l.give(key, r, apart, now)
 }
 

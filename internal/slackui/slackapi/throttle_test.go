@@ -112,3 +112,27 @@ func TestAwaitedUpdatesStarveNoOther(t *testing.T) {
 	}
 	require.InDelta(t, made/4, others, 3)
 }
+
+// Whatever time Slack names, calls are tried again within minutes, and not at once.
+func TestALimitIsHeededWithinReason(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for named, waits := range map[time.Duration]time.Duration{
+		-time.Second: time.Second, 0: time.Second, 7 * time.Second: 7 * time.Second, 24 * time.Hour: 5 * time.Minute,
+	} {
+		limited := &slack.RateLimitedError{RetryAfter: named}
+		var later *LaterError
+		require.ErrorAs(t, classify(PostUpdate, limited), &later)
+		require.Equal(t, waits, later.After)
+
+		var p throttle
+		p.record(PostUpdate, "C0OPS", "first", usual, now, limited)
+		require.ErrorAs(t, p.wait(PostUpdate, "C0OPS", "first", usual, now), &later)
+		require.Equal(t, waits, later.After)
+
+		a := Client{Now: func() time.Time { return now }}
+		require.ErrorAs(t, a.ask("users.info", func() error { return limited }), &later)
+		require.Equal(t, waits, later.After)
+		require.ErrorAs(t, a.ask("users.info", func() error { return nil }), &later)
+		require.Equal(t, waits, later.After)
+	}
+}
