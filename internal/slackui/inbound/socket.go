@@ -89,7 +89,7 @@ func NewSocket(c SocketConfig, s *HTTP) *Socket {
 	return &Socket{
 		handle: s.envelope, now: c.Now, log: c.Log, count: count, secure: strings.HasPrefix(c.APIURL, "https://"),
 		client: slack.New("", slack.OptionAppLevelToken(c.AppToken()), slack.OptionAPIURL(strings.TrimSuffix(c.APIURL, "/")+"/"),
-			slack.OptionHTTPClient(&http.Client{Timeout: openTime})),
+			slack.OptionHTTPClient(slackapi.HTTPClient(openTime, nil))),
 		dialer: websocket.Dialer{Proxy: http.ProxyFromEnvironment},
 		places: make(chan struct{}, maxEnvelopes), up: map[*link]bool{}, problem: errNoSocket,
 	}

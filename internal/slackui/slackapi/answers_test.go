@@ -66,3 +66,26 @@ func TestAnAnswerThatIsTooLongIsNone(t *testing.T) {
 	_, later := errors.AsType[*LaterError](err)
 	require.True(t, later, "what Slack did is not known: %v", err)
 }
+
+// Something between the bot and Slack may answer with a redirect. The token must not go
+// there, and what is there is not Slack.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s was requested elsewhere", r.URL.Path)
+		_, _ = fmt.Fprint(w, `{"ok":true,"channel":"C1","ts":"1.1"}`)
+	}))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL+r.URL.Path, status)
+		}))
+		t.Cleanup(at.Close)
+		a := New(func() string { return "xoxb" }, at.URL, nil)
+		m := blockkit.ParagraphMessage("Hello.", blockkit.Say("Hello."))
+		_, err := a.Post(t.Context(), "C1", "", m)
+		var later *LaterError
+		require.ErrorAs(t, err, &later, "Slack has refused nothing")
+		require.Error(t, a.OpenView(t.Context(), "1.1", slack.ModalViewRequest{}))
+		require.Error(t, a.Replace(t.Context(), at.URL, m))
+	}
+}

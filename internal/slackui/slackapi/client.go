@@ -39,7 +39,16 @@ func New(token func() string, url string, through http.RoundTripper) *Client {
 	}
 	return &Client{client: slack.New(token(),
 		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Timeout: CallTimeout, Transport: answers{through}}))}
+		slack.OptionHTTPClient(HTTPClient(CallTimeout, answers{through})))}
+}
+
+// HTTPClient returns a client for requests to Slack. It follows no redirect: Slack sends
+// none, and most requests hold the token in their body, which would go with them. The
+// transport may be nil.
+func HTTPClient(timeout time.Duration, through http.RoundTripper) *http.Client {
+	return &http.Client{Timeout: timeout, Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // Post sends a message to a channel, into the thread if there is one, and returns

@@ -58,8 +58,8 @@ func hint(code string) string {
 
 // classify wraps an error of slack-go. A refusal that repeating the call does not
 // change is a plain failure: an error code of Slack that is not passing, or an HTTP
-// status below 500. A limit, an outage of Slack and an error of the network are a
-// [*LaterError].
+// status that blames the request. A limit, an outage of Slack, an error of the network
+// and a redirect, which is not Slack's, are a [*LaterError].
 func classify(method string, err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +81,7 @@ func classify(method string, err error) error {
 		}
 		return e
 	}
-	if status, ok := errors.AsType[slack.StatusCodeError](err); ok && status.Code < http.StatusInternalServerError &&
+	if status, ok := errors.AsType[slack.StatusCodeError](err); ok && status.Code/100 == 4 &&
 		status.Code != http.StatusTooManyRequests && status.Code != http.StatusRequestTimeout {
 		return e
 	}

@@ -2,7 +2,6 @@ package slackapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/slack-go/slack"
@@ -32,7 +31,7 @@ func (a *Client) PushedView(ctx context.Context, trigger string, v slack.ModalVi
 
 // Replace replaces the ephemeral message whose response URL this is.
 func (*Client) Replace(ctx context.Context, response string, m blockkit.Message) error {
-	err := slack.PostWebhookCustomHTTPContext(ctx, response, &http.Client{Timeout: CallTimeout}, &slack.WebhookMessage{
+	err := slack.PostWebhookCustomHTTPContext(ctx, response, HTTPClient(CallTimeout, nil), &slack.WebhookMessage{
 		ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: true, Text: m.Text.String(), Blocks: &slack.Blocks{BlockSet: m.Blocks},
 	})
 	return classify("response_url", err)
