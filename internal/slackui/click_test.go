@@ -230,13 +230,19 @@ func TestAnotherWorkspaceIsRefused(t *testing.T) {
 	require.Equal(t, approvals.Pending, o.status(b, 0))
 }
 
-func TestSomebodyOutsideTheChannelIsToldDirectly(t *testing.T) {
-	o, root, _ := one(t)
-	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postEphemeral", Error: "user_not_in_channel"}}})
-	o.press("U0DAVE", o.card("U0DAVE", root), "approve", 0)
-	require.Empty(t, o.whispers("U0DAVE", root))
-	require.Len(t, o.Calls("conversations.open"), 1)
-	require.Contains(t, o.Calls("chat.postMessage")[1].Request, "can%27t+approve+this")
+func TestSomebodyWhoIsNotToldInTheChannelIsToldDirectly(t *testing.T) {
+	for _, code := range []string{
+		"user_not_in_channel", "not_in_channel", "is_archived", "restricted_action", "restricted_action_thread_locked", "cannot_reply_to_message",
+	} {
+		t.Run(code, func(t *testing.T) {
+			o, root, _ := one(t)
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postEphemeral", Error: code}}})
+			o.press("U0DAVE", o.card("U0DAVE", root), "approve", 0)
+			require.Empty(t, o.whispers("U0DAVE", root))
+			require.Len(t, o.Calls("conversations.open"), 1)
+			require.Contains(t, o.Calls("chat.postMessage")[1].Request, "can%27t+approve+this")
+		})
+	}
 }
 
 func TestForgedButtonsAreExplained(t *testing.T) {

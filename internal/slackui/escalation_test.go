@@ -49,6 +49,7 @@ func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
 func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 	for code, says := range map[string]string{
 		"not_in_channel": "the app isn't in the channel", "channel_not_found": "the app isn't in the channel", "is_archived": "the channel is archived",
+		"restricted_action": "the app isn't allowed to post", "restricted_action_read_only_channel": "the app isn't allowed to post",
 	} {
 		t.Run(code, func(t *testing.T) {
 			o := newWorkspace(t, slacksim.Config{})

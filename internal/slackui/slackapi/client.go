@@ -3,6 +3,7 @@ package slackapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,7 +121,7 @@ func (a *Client) Update(ctx context.Context, channel, ts string, m blockkit.Mess
 }
 
 // Ephemeral shows words to one person, in the thread if there is one, and in a
-// direct message if they are not in the channel.
+// direct message if Slack does not show them there.
 func (a *Client) Ephemeral(ctx context.Context, channel, thread, user string, m blockkit.Message) error {
 	opts := m.Options()
 	if thread != "" {
@@ -128,7 +129,7 @@ func (a *Client) Ephemeral(ctx context.Context, channel, thread, user string, m 
 	}
 	_, err := a.client.PostEphemeralContext(ctx, channel, user, opts...)
 	err = classify("chat.postEphemeral", err)
-	if !HasCode(err, "user_not_in_channel", "channel_not_found", "not_in_channel", "is_archived") {
+	if !HasCode(err, slices.Concat(Closed, NoThread, []string{"user_not_in_channel"})...) {
 		return err
 	}
 	return a.Direct(ctx, user, m)

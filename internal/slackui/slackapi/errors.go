@@ -48,7 +48,7 @@ func hint(code string) string {
 		return "the app was uninstalled; install it again"
 	case "missing_scope":
 		return "add the scope to the app and install it again"
-	case "restricted_action":
+	case restricted:
 		return "the workspace does not let the app post there"
 	case "invalid_blocks", "invalid_arguments", "msg_blocks_too_long":
 		return "this is a bug in Countersign"
@@ -70,6 +70,9 @@ func classify(method string, err error) error {
 	}
 	if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
 		e.code = refused.Err
+		if strings.HasPrefix(e.code, restricted+"_") {
+			e.code = restricted // the rest says for whom or where, and is in the message
+		}
 		if slices.Contains(passing, refused.Err) {
 			return &LaterError{After: WaitAfter(0), Err: e, Outage: true}
 		}
