@@ -93,15 +93,38 @@ func (s *Responder) Tell(ctx context.Context, to inbound.Place, words blockkit.M
 		to.Thread = ""
 	}
 	return s.After(ctx, s.Words, "tell a person", func(ctx context.Context) error {
-		return s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, blockkit.Message{Text: words.Fallback()})
+		return persist(ctx, func() error {
+			return s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, blockkit.Message{Text: words.Fallback()})
+		})
 	})
 }
 
 // Dm sends a person a direct message, after the answer.
 func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words blockkit.Mrkdwn) error {
 	return s.After(ctx, s.Words, "tell a delegate", func(ctx context.Context) error {
-		return s.api.Direct(ctx, string(to), blockkit.MessageOf(words))
+		return persist(ctx, func() error { return s.api.Direct(ctx, string(to), blockkit.MessageOf(words)) })
 	})
+}
+
+// persist sends words again while Slack limits them or does not answer: nobody else
+// would tell the person. It ends with ctx. Words whose answer was lost may be shown twice.
+func persist(ctx context.Context, send func() error) error {
+	for failed := 0; ; failed++ {
+		err := send()
+		later, ok := errors.AsType[*slackapi.LaterError](err)
+		if !ok {
+			return err
+		}
+		wait := later.After
+		if later.Outage {
+			wait = slackapi.WaitAfter(failed)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // Open shows a form: over the modal that the person is in, if they are in one.
