@@ -203,7 +203,7 @@ func New(c Config) (*UI, error) {
 		c.Membership = defaultMembership
 	}
 	api := slackapi.New(c.BotToken, c.APIURL, c.Transport)
-	api.Now, api.Awaits = c.Now, c.Awaits
+	api.Now, api.Awaits, api.Log = c.Now, c.Awaits, c.Log
 	people := directory.New(directory.Directory{
 		API: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
 	}, c.Desk)

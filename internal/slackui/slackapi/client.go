@@ -2,6 +2,7 @@ package slackapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type Client struct {
 	// are made before others that Slack limits. It may be nil.
 	Awaits func(ctx context.Context) bool
 	Asks   asks
+	Log    *slog.Logger // may be nil
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
@@ -63,7 +65,7 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 		opts = append(opts, slack.MsgOptionMetadata(*m.Marker))
 	}
 	ts := ""
-	err := a.throttled(postMessage, channel, m.Key(thread), a.rank(ctx, m.LowPriority), func() (err error) {
+	err := a.throttled(ctx, postMessage, channel, m.Key(thread), a.rank(ctx, m.LowPriority), func() (err error) {
 		_, ts, err = a.client.PostMessageContext(ctx, channel, opts...)
 		if err == nil && ts == "" {
 			err = ErrNoAnswer
@@ -75,7 +77,7 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 
 // throttled makes the call if its turn has come, and returns a [*LaterError] while
 // Slack limits such calls or is away.
-func (a *Client) throttled(method, channel, key string, r rank, call func() error) error {
+func (a *Client) throttled(ctx context.Context, method, channel, key string, r rank, call func() error) error {
 	if a.Now == nil {
 		return classify(method, call())
 	}
@@ -84,7 +86,15 @@ func (a *Client) throttled(method, channel, key string, r rank, call func() erro
 	}
 	err := classify(method, call())
 	a.Throttle.record(method, channel, key, r, a.Now(), err)
-	return a.Throttle.heard(method, channel, key, r, a.Now(), err)
+	later := a.Throttle.heard(method, channel, key, r, a.Now(), err)
+	switch away, isNew := a.Throttle.news(); {
+	case !isNew || a.Log == nil:
+	case away:
+		a.Log.WarnContext(ctx, "no call to Slack succeeds; they are tried again until one does", slog.Any("error", err))
+	default:
+		a.Log.InfoContext(ctx, "calls to Slack succeed again")
+	}
+	return later
 }
 
 // MayUpdate returns nil if a message may be updated now, and otherwise a [*LaterError]
@@ -111,7 +121,7 @@ func updateKey(channel, ts string) string { return channel + " " + ts }
 
 // Update replaces a message. Repeating it is harmless.
 func (a *Client) Update(ctx context.Context, channel, ts string, m blockkit.Message) error {
-	return a.throttled(PostUpdate, channel, updateKey(channel, ts), a.rank(ctx, m.LowPriority), func() error {
+	return a.throttled(ctx, PostUpdate, channel, updateKey(channel, ts), a.rank(ctx, m.LowPriority), func() error {
 		_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.Options()...)
 		if err == nil && at == "" {
 			err = ErrNoAnswer
@@ -211,7 +221,7 @@ func (a *Client) PublishView(ctx context.Context, user, hash string, waits bool,
 	if hash != "" {
 		request.Hash = &hash
 	}
-	err := a.throttled(publishView, user, user, r, func() error {
+	err := a.throttled(ctx, publishView, user, user, r, func() error {
 		shown, err := a.client.PublishViewContext(ctx, request)
 		if err == nil && (shown == nil || shown.Hash == "") {
 			return ErrNoAnswer

@@ -20,7 +20,7 @@ const (
 	drainEvery = 10 * time.Millisecond
 )
 
-var errAway = errors.New("no call to Slack is answered")
+var errAway = errors.New("no call to Slack succeeds")
 
 // turnInOutage returns nil unless Slack is away, or was, and it is not the turn of the
 // call yet. Turns are given by rank, so the first calls that Slack takes again are those
@@ -75,4 +75,15 @@ func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err
 		p.rounds++
 	}
 	return &LaterError{After: l.give(key, r, drainEvery, now).Sub(now), Err: later.Err}
+}
+
+// news reports whether Slack is away, and whether that has changed since news reported it
+// last.
+func (p *throttle) news() (away, isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	away = len(p.failed) >= awayAfter
+	isNew = away != p.told
+	p.told = away
+	return away, isNew
 }

@@ -1,10 +1,13 @@
 package slackapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,4 +139,28 @@ func TestCallsThatFailAmongOthersAreNoOutage(t *testing.T) {
 	}
 	require.Equal(t, 10*awayAfter, a.tried)
 	require.Len(t, a.made, 10)
+}
+
+// Work that waits for Slack is no failure and is not logged, so the log says once that it
+// waits, and once that it need not wait any more.
+func TestTheLogSaysOnceThatSlackIsAway(t *testing.T) {
+	var log bytes.Buffer
+	now := time.Unix(1_800_000_000, 0)
+	a := Client{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	post := func(n int, err error) {
+		_ = a.throttled(t.Context(), postMessage, fmt.Sprint("C", n), "", usual, func() error { return err })
+	}
+	for round := range 2 {
+		for n := range 3 * awayAfter {
+			post(n, slack.StatusCodeError{Code: http.StatusServiceUnavailable})
+			now = now.Add(time.Minute)
+		}
+		require.Equal(t, round+1, strings.Count(log.String(), "level=WARN msg=\"no call to Slack succeeds"), "%s", &log)
+		for n := range 3 {
+			post(n, nil)
+			now = now.Add(time.Minute)
+		}
+		require.Equal(t, round+1, strings.Count(log.String(), "succeed again"), "%s", &log)
+	}
+	require.Equal(t, 4, strings.Count(log.String(), "\n"))
 }

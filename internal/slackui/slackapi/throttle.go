@@ -36,6 +36,7 @@ type throttle struct {
 	updates []time.Time // of the last minute
 	failed  []string    // different calls that Slack did not answer since it answered one, up to [awayAfter]
 	rounds  int         // of calls that were tried while Slack was away
+	told    bool        // by news: that Slack is away
 }
 
 // A rank says which calls are made first.
