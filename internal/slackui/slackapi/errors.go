@@ -42,7 +42,7 @@ func hint(code string) string {
 		return "the channel is gone, or the app was never invited"
 	case "is_archived":
 		return "the channel is archived"
-	case "invalid_auth", "not_authed":
+	case "invalid_auth", "not_authed", "token_expired":
 		return "the bot token is wrong"
 	case "token_revoked", "account_inactive":
 		return "the app was uninstalled; install it again"
@@ -91,9 +91,12 @@ func classify(method string, err error) error {
 	return &LaterError{After: WaitAfter(0), Err: e, Outage: true}
 }
 
-// passing are the error codes for Slack's own troubles.
+// passing are the error codes that are not about what a call does: of Slack's own
+// troubles, and of a token that is refused whatever it is used for. Work waits until they
+// have passed, or the bot has another token.
 var passing = []string{
 	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited",
+	"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive",
 }
 
 // longestLimit bounds how long a limit of Slack is heeded. Slack names seconds; whatever
