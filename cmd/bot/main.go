@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel"
 
@@ -33,6 +34,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	log := config.Environment{LogLevel: os.Getenv("COUNTERSIGN_LOG_LEVEL"), LogFormat: os.Getenv("COUNTERSIGN_LOG_FORMAT")}.NewLogger(os.Stderr)
 	redis.SetLogger(redisLog{log})
+	otel.SetLogger(logr.New(otelLog{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces", slog.Any("err", err)) }))
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
