@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -17,9 +18,10 @@ import (
 // no collector. The exporter reads the other ones of them by itself.
 func newTraces(ctx context.Context, e config.Environment) (*telemetry.Traces, error) {
 	named := func(name string) string { s, _ := e.Named(name); return s.Open() }
-	to := named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+	variable := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	to := named(variable)
 	if base := named("OTEL_EXPORTER_OTLP_ENDPOINT"); to == "" && base != "" {
-		to = strings.TrimSuffix(base, "/") + "/v1/traces"
+		variable, to = "OTEL_EXPORTER_OTLP_ENDPOINT", strings.TrimSuffix(base, "/")+"/v1/traces"
 	}
 	if to == "" || strings.EqualFold(named("OTEL_SDK_DISABLED"), "true") || named("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -28,6 +30,9 @@ func newTraces(ctx context.Context, e config.Environment) (*telemetry.Traces, er
 		if p := named(name); p != "" && p != "http/protobuf" {
 			return nil, fmt.Errorf("%s: must be http/protobuf, which every collector takes, but is %q", name, p)
 		}
+	}
+	if u, err := url.Parse(to); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%s: must be a URL that begins with http:// or https://, such as http://localhost:4318", variable)
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to))
 	if err != nil {

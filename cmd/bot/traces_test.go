@@ -150,6 +150,8 @@ func TestTracesAreOffUnlessACollectorIsNamed(t *testing.T) {
 		"nothing":        {nil, false, ""},
 		"an endpoint":    {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at}, true, ""},
 		"one of its own": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": at + "/t"}, true, ""},
+		"no scheme":      {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318"}, false, "OTEL_EXPORTER_OTLP_ENDPOINT: must be a URL"},
+		"another scheme": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "grpc://localhost:4317"}, false, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: must be a URL"},
 		"disabled":       {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at, "OTEL_SDK_DISABLED": "true"}, false, ""},
 		"no exporter":    {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at, "OTEL_TRACES_EXPORTER": "none"}, false, ""},
 		"gRPC":           {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "must be http/protobuf"},
