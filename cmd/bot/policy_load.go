@@ -5,10 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -64,16 +62,13 @@ func newChecks(c config.Config, e config.Environment, log *slog.Logger, count fu
 // defaultReload is the default of policy_reload.
 const defaultReload = 5 * time.Second
 
-// follow loads changes of the policy until ctx ends: every so often, and at
-// once on SIGHUP, with what of the configuration can change. Nothing that is under
-// way is dropped.
-func (b *bot) follow(ctx context.Context, every time.Duration) {
+// follow loads changes of the policy until ctx ends: every so often, and at once when
+// something comes from hup, with what of the configuration can change. Nothing that is
+// under way is dropped.
+func (b *bot) follow(ctx context.Context, every time.Duration, hup <-chan os.Signal) {
 	if every == 0 {
 		every = defaultReload
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	var watching sync.WaitGroup
 	watching.Go(func() { b.policy.Watch(ctx, every) })
 	defer watching.Wait()

@@ -127,7 +127,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 	b.log = config.NewLogger(said, "info")
 	ctx, stop := context.WithCancel(t.Context())
 	following := make(chan struct{})
-	go func() { defer close(following); b.follow(ctx, 1) }()
+	go func() { defer close(following); b.follow(ctx, 1, nil) }()
 	t.Cleanup(func() { stop(); <-following })
 	before := b.policy.Current().Version()
 

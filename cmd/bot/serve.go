@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
@@ -34,6 +37,8 @@ func serveConfig(ctx context.Context, in *call, needs func(config.Config) error)
 	if _, err := in.parse(); err != nil {
 		return err
 	}
+	_, stop := hangups()
+	defer stop()
 	c, err := config.Read(*path)
 	e, envErr := config.ReadEnvironment(in.environ)
 	e.Data = *data
@@ -65,6 +70,13 @@ func serveConfig(ctx context.Context, in *call, needs func(config.Config) error)
 		return errors.Join(err, l.Close())
 	}
 	return errors.Join(serve(ctx, l, c, e, in.extra, func() {}, log), keep())
+}
+
+// hangups takes SIGHUP, which otherwise ends the process, until the function is called.
+func hangups() (hup <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
 }
 
 // openData has a private Redis keep what is in the folder until the function is
@@ -102,6 +114,8 @@ func dataFlag(in *call) *string {
 // have been reached; then it calls ready. extra are tools that agents have
 // besides those of their configuration.
 func serve(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
+	hup, stop := hangups()
+	defer stop()
 	var front gate
 	server := &http.Server{
 		Handler:           &front,
@@ -139,7 +153,7 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 		servers.Go(func() { b.servers.Run(serving) })
 	}
 	reconcilers.Go(func() { b.reconcile(work) })
-	reconcilers.Go(func() { b.follow(work, c.Reload) })
+	reconcilers.Go(func() { b.follow(work, c.Reload, hup) })
 	if b.reviews != nil {
 		reconcilers.Go(func() { b.reviews.Run(work) })
 	}

@@ -55,3 +55,12 @@ func TestVariablesOfOpenTelemetryAreNotLogged(t *testing.T) {
 	require.Contains(t, log.String(), `"what":"read tls ca cert file"`)
 	require.NotContains(t, log.String(), "hunter2")
 }
+
+// SIGHUP reads the configuration again, and never ends the bot: also while it starts
+// and while it stops, when there is nothing to read.
+func TestSIGHUPNeverEndsTheBot(t *testing.T) {
+	p, log := starting(t)
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait(), log.String())
+}
