@@ -341,18 +341,19 @@ const (
 	exitUsage   = 2
 )
 
-// exitCode prints the error for people, and returns the exit code. An error can
-// quote characters of a file or an argument that a terminal hides or obeys: they
-// are written as escapes.
+// exitCode prints the error for people, unless it was logged, and returns the exit
+// code. An error can quote characters of a file or an argument that a terminal hides
+// or obeys: they are written as escapes.
 func exitCode(err error, stderr io.Writer) int {
-	var wrong usageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &wrong):
-		_, _ = fmt.Fprintln(stderr, approvals.Visible(wrong.Error())) // an error cannot be reported any more
-		return exitUsage
 	}
-	_, _ = fmt.Fprintf(stderr, "bot: %s\n", approvals.Visible(err.Error()))
-	return exitFailure
+	code, text := exitFailure, "bot: "+err.Error()
+	if wrong, ok := errors.AsType[usageError](err); ok {
+		code, text = exitUsage, wrong.Error()
+	}
+	if _, logged := errors.AsType[loggedError](err); !logged {
+		_, _ = fmt.Fprintln(stderr, approvals.Visible(text)) // an error cannot be reported any more
+	}
+	return code
 }

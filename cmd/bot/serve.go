@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/redisserver"
 )
@@ -31,8 +33,23 @@ func runServe(ctx context.Context, in *call) error {
 }
 
 // serveConfig runs the bot with the configuration that the flags name, if it is
-// what the command needs.
+// what the command needs. If the log is JSON, the error that ends it is in the log.
 func serveConfig(ctx context.Context, in *call, needs func(config.Config) error) error {
+	err := serveFlags(ctx, in, needs)
+	if err == nil || errors.Is(err, errHelped) || !slices.Contains(in.environ, "COUNTERSIGN_LOG_FORMAT=json") {
+		return err
+	}
+	config.Environment{LogFormat: "json"}.NewLogger(in.stderr).ErrorContext(ctx, "the bot ended", slog.String("err", approvals.Visible(err.Error())))
+	return loggedError{err}
+}
+
+// A loggedError is in the log already.
+type loggedError struct{ error }
+
+// Unwrap returns the error that was logged.
+func (e loggedError) Unwrap() error { return e.error }
+
+func serveFlags(ctx context.Context, in *call, needs func(config.Config) error) error {
 	path, data := in.flags.String("config", "", "The configuration `FILE`."), dataFlag(in)
 	if _, err := in.parse(); err != nil {
 		return err

@@ -64,3 +64,30 @@ func TestSIGHUPNeverEndsTheBot(t *testing.T) {
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.Wait(), log.String())
 }
+
+// With COUNTERSIGN_LOG_FORMAT=json, the reason why the bot does not start is a record
+// of the log like everything else that it writes, and the exit code stays the same.
+func TestWhyTheBotDoesNotStartIsARecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+		code int
+	}{
+		"several problems": {[]string{"serve", "--config", "none.yaml"}, `none.yaml: no such file or directory\nSLACK_BOT_TOKEN: not set`, exitFailure},
+		"a gateway":        {[]string{"mcp-gateway", "--config", "none\u202e.yaml"}, `none\\u202e.yaml`, exitFailure},
+		"a missing flag":   {[]string{"serve"}, `bot serve: --config FILE is missing`, exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			err := run(t.Context(), c.args, []string{"COUNTERSIGN_LOG_FORMAT=json"}, &stdout, &stderr)
+			require.Equal(t, c.code, exitCode(err, &stderr))
+			require.Empty(t, stdout.String())
+			require.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
+			requireJSON(t, stderr.String())
+			require.Contains(t, stderr.String(), c.want)
+		})
+	}
+	var stdout, stderr strings.Builder
+	require.NoError(t, run(t.Context(), []string{"serve", "--help"}, []string{"COUNTERSIGN_LOG_FORMAT=json"}, &stdout, &stderr))
+	require.Empty(t, stderr.String())
+}
