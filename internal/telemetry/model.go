@@ -50,14 +50,19 @@ func (x measuredModel) Request(ctx context.Context, r agentrun.ModelRequest) (ag
 	began := x.m.now()
 	response, err := x.Model.Request(ctx, r)
 	x.m.model.took.WithLabelValues(x.name).Observe(seconds(x.m.now().Sub(began)))
-	outcome := "ok"
-	if known, ok := errors.AsType[*agentrun.ModelError](err); ok {
-		outcome = string(known.Code)
-	} else if err != nil {
-		outcome = "error"
-	}
-	x.m.model.requests.WithLabelValues(x.name, outcome).Inc()
+	x.m.model.requests.WithLabelValues(x.name, modelOutcome(err)).Inc()
 	x.m.model.tokens.WithLabelValues(x.name, "input").Add(float64(response.Usage.InputTokens))
 	x.m.model.tokens.WithLabelValues(x.name, "output").Add(float64(response.Usage.OutputTokens))
 	return response, err
+}
+
+// modelOutcome names how a request to a model ended.
+func modelOutcome(err error) string {
+	if known, ok := errors.AsType[*agentrun.ModelError](err); ok {
+		return string(known.Code)
+	}
+	if err != nil {
+		return "error"
+	}
+	return "ok"
 }

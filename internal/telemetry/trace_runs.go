@@ -147,6 +147,7 @@ func (t *Traces) executed(ctx context.Context, e agentrun.Entry) {
 	))
 	if outcome := outcomeOf(e.Finish); outcome == "unsure" || outcome == string(agentrun.OutcomeFailed) {
 		span.SetStatus(codes.Error, "")
+		span.SetAttributes(attribute.String("error.type", outcome))
 	}
 	span.End(trace.WithTimestamp(e.At))
 }
@@ -175,6 +176,7 @@ func (m tracedModel) Request(ctx context.Context, r agentrun.ModelRequest) (agen
 	response, err := m.Model.Request(ctx, r)
 	if err != nil {
 		span.SetStatus(codes.Error, "")
+		span.SetAttributes(attribute.String("error.type", modelOutcome(err)))
 		return response, err
 	}
 	span.SetAttributes(

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,10 +47,17 @@ func (t *Traces) waited(ctx context.Context, b approvals.Batch, until time.Time)
 			attribute.StringSlice("countersign.approval.quorum", quorums),
 			attribute.Float64("countersign.approval.wait", seconds(a.Ending.At.Sub(b.OpenedAt))),
 			attribute.String("gen_ai.tool.name", a.Call.Name), attribute.String("gen_ai.tool.call.id", string(a.Call.ID)),
+			attribute.String("gen_ai.conversation.id", b.Thread),
 		))
 		call.End(trace.WithTimestamp(a.Ending.At))
 	}
 	span.End(trace.WithTimestamp(until))
+}
+
+// methods are those of requests that spans are named for.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
 // HTTP makes a span of each request, but for probes. With caller, the span is a
@@ -66,7 +75,11 @@ func (t *Traces) HTTP(caller bool, h http.Handler) http.Handler {
 		if caller {
 			ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header))
 		}
-		ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", r.Method)))
+		name, method := r.Method, r.Method
+		if !slices.Contains(methods, method) {
+			name, method = "HTTP", "_OTHER" // else the caller would name the span
+		}
+		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", method)))
 		defer span.End()
 		a, traced := &answered{ResponseWriter: w, code: http.StatusOK}, r.WithContext(ctx)
 		h.ServeHTTP(a, traced)
@@ -76,12 +89,13 @@ func (t *Traces) HTTP(caller bool, h http.Handler) http.Handler {
 			if !found {
 				path = route
 			}
-			span.SetName(r.Method + " " + path)
+			span.SetName(name + " " + path)
 			span.SetAttributes(attribute.String("http.route", path))
 		}
 		span.SetAttributes(attribute.Int("http.response.status_code", a.code))
 		if a.code >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, "")
+			span.SetAttributes(attribute.String("error.type", strconv.Itoa(a.code)))
 		}
 	})
 }

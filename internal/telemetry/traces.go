@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last with gen_ai.*
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -48,7 +49,8 @@ func NewTraces(ctx context.Context, version string, to sdktrace.SpanProcessor) (
 		return nil, fmt.Errorf("describe this process for traces: %w", err)
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(to), sdktrace.WithResource(res), sdktrace.WithIDGenerator(derivedIDs{}))
-	return &Traces{provider: p, tracer: p.Tracer("github.com/countersign/countersign", trace.WithInstrumentationVersion(version))}, nil
+	tracer := p.Tracer("github.com/countersign/countersign", trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL))
+	return &Traces{provider: p, tracer: tracer}, nil
 }
 
 // Close sends what has ended and ends the traces.

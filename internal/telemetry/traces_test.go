@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -44,8 +45,21 @@ func TestOnlyRemoteAgentsContinueTheirTraces(t *testing.T) {
 		require.Len(t, ended, 1, "probes make no spans")
 		require.Equal(t, "POST /v1/approvals", ended[0].Name())
 		require.Equal(t, codes.Error, ended[0].Status().Code)
+		require.Contains(t, ended[0].Attributes(), attribute.String("error.type", "503"))
 		require.Equal(t, continues, ended[0].SpanContext().TraceID().String() == "0af7651916cd43dd8448eb211c80319c")
 	}
+}
+
+// A caller names neither a span nor an attribute with the method of its request.
+func TestAMethodThatIsNotKnownNamesNoSpan(t *testing.T) {
+	traces, spans := recorded(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/approvals", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) })
+	r := httptest.NewRequestWithContext(t.Context(), "HUNTER2", "/v1/approvals", nil)
+	traces.HTTP(true, mux).ServeHTTP(httptest.NewRecorder(), r)
+	require.Len(t, spans.Ended(), 1)
+	require.Equal(t, "HTTP /v1/approvals", spans.Ended()[0].Name())
+	require.Contains(t, spans.Ended()[0].Attributes(), attribute.String("http.request.method", "_OTHER"))
 }
 
 // works has a runner claim a run and commit what f says.
@@ -78,6 +92,7 @@ func TestARunThatIsTakenOverStaysOneTrace(t *testing.T) {
 	require.Equal(t, second.SpanContext().SpanID(), effect.Parent().SpanID())
 	require.Equal(t, time.Second, effect.EndTime().Sub(effect.StartTime()), "as the journal has it")
 	require.Equal(t, codes.Error, first.Status().Code)
+	require.Equal(t, "https://opentelemetry.io/schemas/1.41.0", effect.InstrumentationScope().SchemaURL)
 	require.Empty(t, first.Status().Description, "an error may quote a tool")
 }
 
