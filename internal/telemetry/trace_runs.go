@@ -17,7 +17,8 @@ import (
 type worked struct {
 	mu   sync.Mutex
 	span trace.Span
-	run  agentrun.Run // as it was committed last
+	run  agentrun.Run   // as it was committed last
+	used agentrun.Usage // by the workers before, and by the runs that this one resumes
 }
 
 type workedKey struct{}
@@ -54,7 +55,7 @@ func (t *Traces) Work(reconcile func(ctx context.Context, id string) error) func
 		}
 		w.span.SetAttributes(
 			attribute.String("countersign.run.status", string(w.run.Status)),
-			attribute.Int("gen_ai.usage.input_tokens", w.run.Usage.InputTokens), attribute.Int("gen_ai.usage.output_tokens", w.run.Usage.OutputTokens),
+			attribute.Int("gen_ai.usage.input_tokens", w.run.Usage.InputTokens-w.used.InputTokens), attribute.Int("gen_ai.usage.output_tokens", w.run.Usage.OutputTokens-w.used.OutputTokens),
 		)
 		w.span.End()
 		return err
@@ -122,12 +123,16 @@ func (t *Traces) claimed(ctx context.Context, w *worked, r agentrun.Run) {
 		o = append(o, trace.WithLinks(link(spanOfWait(r.Batch), "wait"), link(spanOfRun(r.Parent), "deferred run")))
 	}
 	name := "invoke_agent " + r.Agent
+	w.used = r.Usage
 	if r.Steps == 0 {
 		_, w.span = t.begin(ctx, spanOfRun(r.ID), name, o...)
 		return
 	}
-	// Another worker began it.
-	_, w.span = t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, spanOfRun(r.ID)), name, o...)
+	// Another worker began it. Whether its span is kept is asked of the sampler again:
+	// the span for that never ends, so it is not sent.
+	_, first := t.begin(ctx, spanOfRun(r.ID), name, o...)
+	parent := spanOfRun(r.ID).WithTraceFlags(first.SpanContext().TraceFlags())
+	_, w.span = t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, parent), name, o...)
 }
 
 func (w *worked) committed(r agentrun.Run) {

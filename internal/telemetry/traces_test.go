@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
@@ -94,6 +95,39 @@ func TestARunThatIsTakenOverStaysOneTrace(t *testing.T) {
 	require.Equal(t, codes.Error, first.Status().Code)
 	require.Equal(t, "https://opentelemetry.io/schemas/1.41.0", effect.InstrumentationScope().SchemaURL)
 	require.Empty(t, first.Status().Description, "an error may quote a tool")
+}
+
+// Another process that takes a run over keeps its span only if the first one was kept.
+func TestARunThatIsTakenOverIsSampledAsItsBeginning(t *testing.T) {
+	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+	t.Setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+	traces, spans := recorded(t)
+	kept := 0
+	for i := range 64 {
+		run := agentrun.Run{ID: approvals.RunID("run-01-" + strconv.Itoa(i)), Agent: "ops"}
+		before := len(spans.Ended())
+		for _, run.Steps = range []int{0, 2} {
+			require.NoError(t, works(t, traces, run, func(context.Context, agentrun.Store) error { return nil }))
+		}
+		n := len(spans.Ended()) - before
+		require.Contains(t, []int{0, 2}, n, "both or none")
+		kept += n / 2
+	}
+	require.NotZero(t, kept)
+	require.NotEqual(t, 64, kept)
+}
+
+// The spans of a run, and of the runs that resume it, add up to what it used.
+func TestASpanHasTheTokensOfItsOwnWork(t *testing.T) {
+	traces, spans := recorded(t)
+	run := agentrun.Run{ID: "run-01-a", Agent: "ops", Usage: agentrun.Usage{InputTokens: 100, OutputTokens: 7}}
+	require.NoError(t, works(t, traces, run, func(ctx context.Context, s agentrun.Store) error {
+		run.Status, run.Usage = agentrun.RunCompleted, agentrun.Usage{InputTokens: 300, OutputTokens: 10}
+		return s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{run}})
+	}))
+	require.Len(t, spans.Ended(), 1)
+	require.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("gen_ai.usage.input_tokens", 200))
+	require.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("gen_ai.usage.output_tokens", 3))
 }
 
 // A run that someone else has makes no span, and neither does a wait that was not
