@@ -1,11 +1,14 @@
 # A static binary and the CA roots, nothing else. Build from the top of the
-# checkout: docker build -t countersign .
+# checkout:
+#
+#   docker build --build-arg VERSION="$(git describe --tags --always)" -t countersign .
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /bot ./cmd/bot
+ARG VERSION
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /bot ./cmd/bot
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

@@ -115,6 +115,8 @@ func TestTheClusterRunsAnAgentWithTools(t *testing.T) {
 	dockerfile, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
 	require.NoError(t, err)
 	require.Contains(t, string(dockerfile), "USER 65532:65532")
+	require.Contains(t, string(dockerfile), "\nARG VERSION\n", "the image has no history of the repository, so the version must be said")
+	require.Contains(t, string(dockerfile), "-X main.version=$VERSION")
 	require.Equal(t, 65532, p.SecurityContext.RunAsUser)
 	require.Greater(t, p.TerminationGracePeriodSeconds, int((shutdownRequests + shutdownWork).Seconds()))
 }
