@@ -117,7 +117,7 @@ func (a admin) moments(ctx context.Context, r agentrun.Run) ([]moment, error) {
 	case r.Parent != "":
 		created = "takes up the answers"
 	case r.Executor != "":
-		created = "was submitted from elsewhere"
+		created = "asked from elsewhere"
 	}
 	if r.Instructions != "" {
 		created += fmt.Sprintf(", with %d characters of instructions from a client", utf8.RuneCountInString(r.Instructions))
@@ -164,8 +164,10 @@ func spoken(m agentrun.Message, add func(moment)) {
 			}
 		}
 	case agentrun.Response:
-		what := fmt.Sprintf("the model %s answered (%d tokens read, %d written)", m.ModelName, m.Usage.InputTokens, m.Usage.OutputTokens)
-		add(moment{At: m.At, What: strings.Replace(what, "model  ", "model ", 1)})
+		if m.ModelName != "" || m.Usage != (agentrun.Usage{}) { // else an agent elsewhere handed in its calls
+			what := fmt.Sprintf("the model %s answered (%d tokens read, %d written)", m.ModelName, m.Usage.InputTokens, m.Usage.OutputTokens)
+			add(moment{At: m.At, What: strings.Replace(what, "model  ", "model ", 1)})
+		}
 		for _, part := range m.Parts {
 			if p, ok := part.(agentrun.CallPart); ok {
 				add(moment{At: m.At, What: "it calls " + p.Name, Call: p.ID, Tool: p.Name})

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // admin is what an operator reads beside the running bot.
@@ -73,6 +76,13 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 		requireNothingForeign(t, text)
 	}
 	require.Empty(t, adminJSON[parkedRow](f, "parked"))
+}
+
+// The calls that an agent elsewhere hands in are no answer of a model of this program.
+func TestTheStoryOfARemoteRequestHasNoModel(t *testing.T) {
+	var said []string
+	spoken(agentrun.Response{Parts: []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c1", Name: "wipe"}}}}, func(m moment) { said = append(said, m.What) })
+	require.Equal(t, []string{"it calls wipe"}, said)
 }
 
 // Every kind of key that a bot writes has a size and a reason.
