@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -22,6 +23,24 @@ type worked struct {
 }
 
 type workedKey struct{}
+
+// worksIn is the span of the work in a context that is older than the span: what is sent
+// in it, such as the request of a tool, continues the trace once there is one.
+type worksIn struct {
+	noop.Span
+
+	work *worked
+}
+
+// SpanContext implements [trace.Span].
+func (s worksIn) SpanContext() trace.SpanContext {
+	s.work.mu.Lock()
+	defer s.work.mu.Unlock()
+	if s.work.span == nil {
+		return trace.SpanContext{}
+	}
+	return s.work.span.SpanContext()
+}
 
 // within is the context with the span of the work in it.
 func within(ctx context.Context) context.Context {
@@ -44,7 +63,7 @@ func (t *Traces) Work(reconcile func(ctx context.Context, id string) error) func
 	}
 	return func(ctx context.Context, id string) error {
 		w := &worked{}
-		err := reconcile(context.WithValue(ctx, workedKey{}, w), id)
+		err := reconcile(trace.ContextWithSpan(context.WithValue(ctx, workedKey{}, w), worksIn{work: w}), id)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.span == nil {

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -128,6 +130,23 @@ func TestASpanHasTheTokensOfItsOwnWork(t *testing.T) {
 	require.Len(t, spans.Ended(), 1)
 	require.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("gen_ai.usage.input_tokens", 200))
 	require.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("gen_ai.usage.output_tokens", 3))
+}
+
+// Whatever a tool sends while it executes a call continues the trace of the run.
+func TestAToolContinuesTheTraceOfItsRun(t *testing.T) {
+	traces, spans := recorded(t)
+	sent := propagation.MapCarrier{}
+	require.NoError(t, works(t, traces, agentrun.Run{ID: "run-01-a", Agent: "ops"}, func(ctx context.Context, _ agentrun.Store) error {
+		propagation.TraceContext{}.Inject(ctx, sent)
+		return nil
+	}))
+	span := spans.Ended()[0].SpanContext()
+	require.Equal(t, "00-"+span.TraceID().String()+"-"+span.SpanID().String()+"-01", sent["traceparent"])
+
+	require.NoError(t, traces.Work(func(ctx context.Context, _ string) error {
+		require.False(t, trace.SpanContextFromContext(ctx).IsValid(), "no run is claimed")
+		return nil
+	})(t.Context(), "run-01-b"))
 }
 
 // A run that someone else has makes no span, and neither does a wait that was not

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -358,6 +359,20 @@ func TestACallHasAKeyOfItsOwn(t *testing.T) {
 	c.Effect = agentrun.EffectLookup
 	_, err := httptool.New(c)
 	require.ErrorContains(t, err, "effect: must be")
+}
+
+// What an endpoint does for a call continues the trace in which the call is executed.
+func TestAnEndpointIsGivenTheTraceOfTheCall(t *testing.T) {
+	e := serve(t, says(200, ""))
+	made := tool(t, at(e, "POST", "/", `{"type":"object"}`))
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": caller, "tracestate": "a=b"})
+	_, err := made.Execute(ctx, agentrun.Call{})
+	require.NoError(t, err)
+	require.Equal(t, caller+" a=b", e.header.Get("Traceparent")+" "+e.header.Get("Tracestate"))
+	_, err = made.Execute(t.Context(), agentrun.Call{})
+	require.NoError(t, err)
+	require.Empty(t, e.header.Get("Traceparent"))
 }
 
 func TestAToolIsGatedUnlessItOnlyReads(t *testing.T) {
