@@ -115,6 +115,14 @@ var mutants = []mutant{
 		`n.Owner != "" && left > 0 {`, `n.Owner != "" && false {`, "slackui/memo", "TestAClaimIsLookedAtAgainSoon|TestADrawerThatWasTooSlowSavesNothing",
 	},
 	{
+		"nothing is sent to Slack without a claim", "slackui/memo/memo.go",
+		"	if h.old() {\n		if err :=", "	if false {\n		if err :=", "slackui/memo", "TestNothingIsSentWithoutAClaim",
+	},
+	{
+		"what a lost claim covered is drawn again", "slackui/memo/memo.go",
+		"if h.lost && h.called && ", "if h.lost && false && ", "slackui", "ThatAStalledProcess",
+	},
+	{
 		"an answer on the web is about the arguments that were shown", "uistream/answers.go",
 		"func (q asked) stale() bool { return !begins(q.approval.Call.Digest, q.shown) }", "func (q asked) stale() bool { return false }",
 		"uistream", "TestArgumentsThatWereChangedMeanwhileAreAskedAboutAnew",

@@ -146,6 +146,13 @@ func (s *testStore) CommitMemo(ctx context.Context, id, surface string, data []b
 	return err
 }
 
+func (s *testStore) Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	return s.kept.Redraw(ctx, id, surface, kind, data, version)
+}
+
 func (s *testStore) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
 	if err := s.broken(); err != nil {
 		return nil, "", err

@@ -3,6 +3,7 @@ package slackui_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -43,9 +44,15 @@ func (c *changes) Drawn(_ context.Context, _ string, version int64) error {
 // newChanges is a workspace in which the server of the agent has changed these tools.
 func newChanges(t *testing.T, tools ...toolcards.Tool) (*workspace, *changes) {
 	t.Helper()
+	return newChangesOver(t, nil, tools...)
+}
+
+// newChangesOver is newChanges over a way to Slack.
+func newChangesOver(t *testing.T, way http.RoundTripper, tools ...toolcards.Tool) (*workspace, *changes) {
+	t.Helper()
 	c := &changes{review: toolcards.Review{ID: changesID, Version: 3, Agent: "ops", Server: "bank", Digest: "sha256:ab", Tools: tools}}
 	o := newWorkspace(t, slacksim.Config{}, func(cfg *slackui.Config) {
-		cfg.ToolReviews = c
+		cfg.ToolReviews, cfg.Transport = c, way
 		cfg.Owners = map[string]approvals.From{"ops": {Users: []approvals.UserID{"U0DAVE", "U0GUEST"}, Groups: []approvals.GroupID{"S0SRE"}}}
 		cfg.ToolChannels = map[string]string{"ops": "C0OPS"}
 	})

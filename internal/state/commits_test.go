@@ -177,6 +177,15 @@ func memos(t *testing.T, c redis.UniversalClient) {
 	require.Empty(t, due(t, c, s, state.Cards))
 	require.Contains(t, due(t, c, s, state.Resumes), batch)
 
+	// What was drawn is drawn again, if the memo is still as it was.
+	require.ErrorIs(t, s.Redraw(ctx, batch, "cards", "cards", []byte("v3"), 1), approvals.ErrConflict)
+	require.Empty(t, due(t, c, s, state.Cards))
+	require.NoError(t, s.Redraw(ctx, batch, "cards", "cards", []byte("v3"), 2))
+	require.Contains(t, due(t, c, s, state.Cards), batch)
+	require.Error(t, s.Redraw(ctx, batch, "cards", "poster", nil, 3), "no kind of work")
+	require.NoError(t, s.CommitMemo(ctx, batch, "cards", []byte("v4"), 3, 2))
+	require.Empty(t, due(t, c, s, state.Cards))
+
 	// Work that needs no memo leaves none.
 	require.NoError(t, s.CommitMemo(ctx, batch, "homes", nil, 0, 1))
 	require.Contains(t, due(t, c, s, state.Homes), batch, "the batch has moved on")

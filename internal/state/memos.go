@@ -76,6 +76,26 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 	return wrap(s.apply(ctx, ch), "commit memo %s of %s", surface, id)
 }
 
+// Redraw stores the bytes like [Store.CommitMemo]. In the same step the document becomes
+// due for work of the kind, so that what was drawn of it is drawn again.
+func (s *Store) Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error {
+	k, p, err := s.memo(id, surface)
+	if err != nil {
+		return err
+	}
+	if _, err := p.document(Kind(kind), id); err != nil {
+		return err
+	}
+	ch := newChangeOf(p, k)
+	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data}); err != nil {
+		return err
+	}
+	w := newDueChanges(s, p, ch)
+	w.now(Kind(kind), id)
+	w.finish()
+	return wrap(s.apply(ctx, ch), "commit memo %s of %s, to be drawn anew", surface, id)
+}
+
 // MemoParts is Memo, with the parts of the memo by their names.
 func (s *Store) MemoParts(ctx context.Context, id, surface string) (data []byte, parts map[string][]byte, version int64, err error) {
 	k, _, err := s.memo(id, surface)

@@ -79,15 +79,9 @@ func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id a
 
 // Parked tells the person that the work on their sheet was given up.
 func (a *Answers) Parked(ctx context.Context, id string) error {
-	h, err := a.notes().Claim(ctx, id)
-	if err != nil {
-		return err
-	}
-	err = a.parked(ctx, h, approvals.SheetID(id))
-	if err != nil {
-		return h.Abandon(ctx, err)
-	}
-	return h.Release(ctx, 0)
+	return a.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[answeredSheet]) (int64, error) {
+		return 0, a.parked(ctx, h, approvals.SheetID(id))
+	})
 }
 
 func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id approvals.SheetID) error {

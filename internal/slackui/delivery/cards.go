@@ -255,7 +255,11 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}
 	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: thread, Version: b.Version, Sum: sum, Whole: m.Whole, Further: t.further, Direct: t.direct}
-	if err := h.Save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
+	err = h.Save(ctx, func(n *anchors) { n.put(posted) })
+	if errors.Is(err, memo.ErrLost) { // others may have posted one, too
+		err = errors.Join(err, c.Placements.Adopt(ctx, b.ID, posted))
+	}
+	if err != nil {
 		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
 	}
 	return nil

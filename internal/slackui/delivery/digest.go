@@ -131,9 +131,12 @@ func (d *Digest) lacks(b approvals.Batch) bool {
 
 // shows reports whether the message says what is known of the batch.
 func (d *Digest) shows(id approvals.BatchID) bool {
-	r, ok := d.Requests[id]
-	return !ok || r.Change <= d.Drawn
+	return d.Requests[id].Change <= d.Drawn
 }
+
+// outdate has the message drawn anew for any batch, also for one that is decided and no
+// longer listed.
+func (d *Digest) outdate() { d.Drawn = -1 }
 
 // remind records that a reminder of the request is to be shown.
 func (d *Digest) remind(b approvals.BatchID) {
@@ -188,7 +191,7 @@ func (d *Digest) takes(now time.Time) bool {
 
 // Notes are the records of digests.
 func (d *Digests) Notes() memo.Notes[Digest] {
-	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now}
+	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now, Outdate: (*Digest).outdate}
 }
 
 func (d *Digests) id(channel string, number int) string {
@@ -272,10 +275,7 @@ func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Bat
 	if err != nil {
 		return err
 	}
-	if err := d.draw(ctx, h, b.ID); err != nil {
-		return h.Abandon(ctx, err)
-	}
-	return h.Release(ctx, 0)
+	return h.Draw(ctx, func(ctx context.Context, h *memo.Claim[Digest]) (int64, error) { return 0, d.draw(ctx, h, b.ID) })
 }
 
 func (d *Digests) later(x *Digest, b approvals.BatchID, left time.Duration) error {

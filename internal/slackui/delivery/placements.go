@@ -25,7 +25,7 @@ type Placements struct {
 }
 
 func (p *Placements) notes() memo.Notes[anchors] {
-	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now}
+	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now, Outdate: (*anchors).outdate, Due: "cards"}
 }
 
 // Key is the memo that says which messages show the batch.
@@ -53,7 +53,7 @@ func (p *Placements) ShowsWhole(ctx context.Context, b approvals.Batch, call int
 }
 
 // Adopt adds a message to the cards of the batch: a copy that was posted although
-// Slack's answer was lost.
+// Slack's answer, or the claim of who posted it, was lost.
 func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
 	return p.notes().Edit(ctx, string(id), func(a *anchors) {
 		x.Copy = true

@@ -90,6 +90,13 @@ func (a *anchors) drop(x Anchor) {
 	a.Anchors = slices.DeleteFunc(a.Anchors, func(y Anchor) bool { return y.Channel == x.Channel && y.TS == x.TS })
 }
 
+// outdate has every message of the batch drawn anew.
+func (a *anchors) outdate() {
+	for i := range a.Anchors {
+		a.Anchors[i].Version, a.Anchors[i].Sum, a.Anchors[i].Whole = 0, "", false
+	}
+}
+
 func (r Placement) same(x Placement) bool { return r.Place == x.Place && r.Channel == x.Channel }
 
 func (a *anchors) placement(t target) (Placement, bool) {

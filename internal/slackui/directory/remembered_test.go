@@ -248,6 +248,10 @@ func (brokenMemos) CommitMemo(context.Context, string, string, []byte, int64, in
 	return errSlack
 }
 
+func (brokenMemos) Redraw(context.Context, string, string, string, []byte, int64) error {
+	return errSlack
+}
+
 func (brokenMemos) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
 
 func (brokenMemos) Confirm(context.Context, string) error { return errSlack }

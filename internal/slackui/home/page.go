@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -21,6 +22,14 @@ func (h *Homes) draw(ctx context.Context, user approvals.UserID, turn *card.Page
 	if err != nil {
 		return err
 	}
+	return held.Draw(ctx, func(ctx context.Context, held *memo.Claim[homePage]) (int64, error) {
+		return 0, h.show(ctx, held, user, turn)
+	})
+}
+
+// show publishes the Home under the claim. If the claim is lost while this process stands
+// still, Slack refuses the publication, because the hash has changed.
+func (h *Homes) show(ctx context.Context, held *memo.Claim[homePage], user approvals.UserID, turn *card.Pages) error {
 	begun := h.Now()
 	if turn != nil {
 		held.Body.Pages = *turn
@@ -32,13 +41,10 @@ func (h *Homes) draw(ctx context.Context, user approvals.UserID, turn *card.Page
 		hash, err = h.publish(ctx, user, held.Body, turn != nil)
 	}
 	if err != nil {
-		return held.Abandon(ctx, fmt.Errorf("draw the Home of %s: %w", user, err))
+		return fmt.Errorf("draw the Home of %s: %w", user, err)
 	}
 	shown := homePage{Hash: hash, Pages: held.Body.Pages, Begun: begun}
-	if err := held.Save(ctx, func(p *homePage) { *p = shown }); err != nil {
-		return err
-	}
-	return held.Release(ctx, 0)
+	return held.Save(ctx, func(p *homePage) { *p = shown })
 }
 
 func (h *Homes) publish(ctx context.Context, user approvals.UserID, p homePage, awaited bool) (string, error) {
@@ -90,8 +96,8 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 func (h *Homes) Soon(ctx context.Context, user approvals.UserID, turn card.Pages) error {
 	for {
 		err := h.draw(ctx, user, &turn)
-		later, busy := err.(*slackapi.LaterError) //nolint:errorlint // only our own claim
-		if !busy {
+		later, is := errors.AsType[*slackapi.LaterError](err)
+		if !is || !errors.Is(err, memo.ErrBusy) {
 			return err
 		}
 		wait := time.NewTimer(later.After)

@@ -206,6 +206,10 @@ func (m oneMemo) CommitMemo(context.Context, string, string, []byte, int64, int6
 	return approvals.ErrConflict
 }
 
+func (m oneMemo) Redraw(context.Context, string, string, string, []byte, int64) error {
+	return approvals.ErrConflict
+}
+
 func (oneMemo) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
 
 func (oneMemo) Confirm(context.Context, string) error { return nil }

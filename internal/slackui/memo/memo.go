@@ -14,7 +14,8 @@ import (
 
 // lease is how long a claim lasts after it was made or last saved. When the
 // process that holds it is killed, nobody draws the record for that long. A call
-// to Slack takes less time than a lease, and every saved step renews it.
+// to Slack begins only in the first eighth of it, see [Claim.Draw], and so ends
+// before it does.
 const lease = slackapi.CallTimeout + 3*time.Second
 
 // Attempts is how often a change of a memo is tried when others change it too.
@@ -33,6 +34,14 @@ type Notes[T any] struct {
 	Memos   Store
 	Surface string
 	Now     func() time.Time
+
+	// Outdate makes a body say that Slack shows nothing of it, so that whoever draws the
+	// record next sends all of it. It is called when a drawer has lost its claim: what it
+	// sent may be shown over something newer. It is nil for messages that never change.
+	Outdate func(body *T)
+	// Due is the kind of work that draws the record; empty if that is part of other work,
+	// which comes again after an error.
+	Due string
 }
 
 // Load returns the record beside a document and its version, which is 0 if there
@@ -67,6 +76,18 @@ func (l Notes[T]) Store(ctx context.Context, id string, n Record[T], version, dr
 	}
 	if err := l.Memos.CommitMemo(ctx, id, l.Surface, raw, version, drawn); err != nil {
 		return fmt.Errorf("commit the %s memo of %s: %w", l.Surface, id, err)
+	}
+	return nil
+}
+
+// storeDue is Store, and makes the document due.
+func (l Notes[T]) storeDue(ctx context.Context, id string, n Record[T], version int64) error {
+	raw, err := json.Marshal(n)
+	if err != nil {
+		return fmt.Errorf("write the %s memo of %s: %w", l.Surface, id, err)
+	}
+	if err := l.Memos.Redraw(ctx, id, l.Surface, l.Due, raw, version); err != nil {
+		return fmt.Errorf("have the %s of %s drawn anew: %w", l.Surface, id, err)
 	}
 	return nil
 }
@@ -139,8 +160,13 @@ func lookAgain(since time.Duration) time.Duration {
 	return max(50*time.Millisecond, min(since, time.Second))
 }
 
-// ErrBusy says that someone else holds the claim.
-var ErrBusy = errors.New("it is being drawn elsewhere")
+var (
+	// ErrBusy says that someone else holds the claim.
+	ErrBusy = errors.New("it is being drawn elsewhere")
+	// ErrLost says that someone else has taken the claim of the caller, who was too slow.
+	// It is an ErrBusy.
+	ErrLost = fmt.Errorf("%w: the claim was taken over", ErrBusy)
+)
 
 // A Claim is the sole right to draw what a record is about. Body is the record as
 // it was last read or saved.
@@ -152,19 +178,42 @@ type Claim[T any] struct {
 	away    int
 	saved   time.Time  // when the lease began
 	noted   []func(*T) // changes of Body that are not stored yet
+	lost    bool       // someone else has taken the claim
+	called  bool       // Slack was called under it
 	Body    T
 }
 
-// noteFor is how long after the last save [Claim.Note] need not renew the claim: a call
-// to Slack that begins within this time ends within the lease.
+// noteFor is how long after the last save the claim need not be renewed: a call to Slack
+// that begins within this time ends within the lease.
 const noteFor = lease - slackapi.CallTimeout - 2*time.Second
+
+// old reports whether the claim must be renewed before Slack is called.
+func (h *Claim[T]) old() bool {
+	since := h.notes.Now().Sub(h.saved)
+	return since < 0 || since > noteFor
+}
+
+// fresh makes sure, right before a call to Slack, that the claim lasts longer than the
+// call may take.
+func (h *Claim[T]) fresh(ctx context.Context) error {
+	if h.lost {
+		return errLost()
+	}
+	if h.old() {
+		if err := h.settle(ctx, func(*T) {}, h.owner, 0); err != nil {
+			return err
+		}
+	}
+	h.called = true
+	return nil
+}
 
 // Note changes the record like Save, and the next Save, Release or Abandon stores the
 // change. It stores it at once if the claim must be renewed. If this process is killed
 // before, the change is lost: Note is for work that may be repeated. change may run more
 // than once.
 func (h *Claim[T]) Note(ctx context.Context, change func(*T)) error {
-	if since := h.notes.Now().Sub(h.saved); since < 0 || since > noteFor {
+	if h.old() {
 		return h.Save(ctx, change)
 	}
 	change(&h.Body)
@@ -200,7 +249,8 @@ func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, dr
 			return err
 		}
 		if n.Owner != h.owner {
-			return &slackapi.LaterError{After: time.Second, Err: ErrBusy}
+			h.lost = true
+			return errLost()
 		}
 		h.Body, h.version = n.Body, version
 		for _, noted := range h.noted {
@@ -244,10 +294,13 @@ func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 	return cause
 }
 
+func errLost() error { return &slackapi.LaterError{After: time.Second, Err: ErrLost} }
+
 // Store keeps bytes of a surface beside a document. CommitMemo stores them if the
 // memo still has the version (0: there is none), and returns
 // [approvals.ErrConflict] otherwise. With drawn > 0 it also removes the due entry
-// of the surface, if the document still has that version. Confirm returns once
+// of the surface, if the document still has that version. Redraw stores them on the same
+// condition and makes the document due for work of the kind. Confirm returns once
 // everything in the partition of the document is durable; a memo that was only
 // committed may be lost with the machine of the store. Prefetch returns a context in
 // which the first read of any of these documents reads all of them, and each is
@@ -255,6 +308,7 @@ func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
+	Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error
 	Confirm(ctx context.Context, id string) error
 	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 }
@@ -270,10 +324,63 @@ func (l Notes[T]) Reconcile(ctx context.Context, id string, draw func(context.Co
 
 // Draw calls draw, which returns the version of the document that is drawn now. The
 // claim is released with that version, or abandoned with draw's error.
+//
+// In the context of draw, messages are sent to Slack only while the claim lasts for the
+// call. Slack takes a message all the same if the process stops right before it is sent,
+// and someone else draws something newer meanwhile. The claim turns out to be lost then,
+// and Draw has the record drawn anew.
 func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T]) (int64, error)) error {
-	version, err := draw(ctx, h)
+	version, err := draw(slackapi.Guarded(ctx, h.fresh), h)
 	if err != nil {
-		return h.Abandon(ctx, err)
+		err = h.Abandon(ctx, err)
+	} else {
+		err = h.Release(ctx, version)
 	}
-	return h.Release(ctx, version)
+	if h.lost && h.called && h.notes.Outdate != nil {
+		return errors.Join(errLost(), h.notes.redraw(ctx, h.ID))
+	}
+	return err
+}
+
+// redraw has the record drawn anew. While someone else holds a claim, it waits: they
+// would store again what they have drawn, which may be what is covered now. It is tried
+// until ctx ends, and once in any case.
+func (l Notes[T]) redraw(ctx context.Context, id string) error {
+	for {
+		over := ctx.Err() != nil
+		wait, err := l.outdate(ctx, id, over)
+		if over || (wait == 0 && err == nil) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(wait, lookAgain(0))):
+		}
+	}
+}
+
+// outdate stores that Slack shows nothing of the record, and makes it due. Unless it is
+// forced, it does nothing while someone holds a claim, and returns how long to wait.
+func (l Notes[T]) outdate(ctx context.Context, id string, forced bool) (wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	for range Attempts {
+		n, version, err := l.Load(ctx, id)
+		if err != nil || version == 0 {
+			return 0, err
+		}
+		if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 && !forced {
+			return min(left, time.Second), nil
+		}
+		l.Outdate(&n.Body)
+		if l.Due == "" {
+			err = l.Store(ctx, id, n, version, 0)
+		} else {
+			err = l.storeDue(ctx, id, n, version)
+		}
+		if !errors.Is(err, approvals.ErrConflict) {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("have the %s of %s drawn anew: %w", l.Surface, id, approvals.ErrConflict)
 }

@@ -1,12 +1,17 @@
 package memo
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
@@ -138,4 +143,96 @@ func TestANoteRenewsAClaimThatIsGettingOld(t *testing.T) {
 	wait(slackapi.CallTimeout + noteFor)
 	_, err = l.Claim(t.Context(), batch)
 	require.ErrorIs(t, err, ErrBusy)
+}
+
+// A Slack counts the calls that reach it.
+type slack struct{ calls int }
+
+func (s *slack) RoundTrip(*http.Request) (*http.Response, error) {
+	s.calls++
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"ok":true,"ts":"1.1"}`))}, nil
+}
+
+// sends returns a drawing that sends a message.
+func (s *slack) sends() func(context.Context, *Claim[document]) (int64, error) {
+	api := slackapi.New(func() string { return "token" }, "https://slack.example/api", s)
+	return func(ctx context.Context, _ *Claim[document]) (int64, error) {
+		return 1, api.Update(ctx, "C1", "1.1", blockkit.Message{})
+	}
+}
+
+// The claim is looked at right before each call to Slack: it is renewed if it may end
+// before the call does, and nothing is sent if someone else has taken it.
+func TestNothingIsSentWithoutAClaim(t *testing.T) {
+	_, wait, l := drawers(t)
+	s := &slack{}
+	h, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	require.NoError(t, h.Draw(t.Context(), func(ctx context.Context, h *Claim[document]) (int64, error) {
+		wait(lease + time.Minute) // nobody else wants it
+		_, err := s.sends()(ctx, h)
+		wait(slackapi.CallTimeout)
+		_, busy := l.Claim(ctx, batch)
+		require.ErrorIs(t, busy, ErrBusy)
+		return 0, err
+	}))
+	require.Equal(t, 1, s.calls)
+
+	h, err = l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	err = h.Draw(t.Context(), func(ctx context.Context, h *Claim[document]) (int64, error) {
+		wait(lease)
+		_, err := l.Claim(ctx, batch)
+		require.NoError(t, err)
+		_, err = s.sends()(ctx, h)
+		require.ErrorIs(t, err, ErrLost)
+		_, err = s.sends()(ctx, h)
+		return 0, err
+	})
+	require.ErrorIs(t, err, ErrLost)
+	require.Equal(t, 1, s.calls)
+}
+
+// What a drawer sent that has lost its claim may cover what is drawn now. The record says
+// then that nothing is drawn, and is due; but not while someone draws it, who would store
+// again what is covered.
+func TestWhatMayBeCoveredIsDrawnAnew(t *testing.T) {
+	due, wait, l := drawers(t)
+	l.Due, l.Outdate = "cards", func(d *document) { d.Things = nil }
+	slow, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	err = slow.Draw(t.Context(), func(ctx context.Context, h *Claim[document]) (int64, error) {
+		version, err := (&slack{}).sends()(ctx, h)
+		wait(lease)
+		quick, taken := l.Claim(ctx, batch)
+		require.NoError(t, taken)
+		require.NoError(t, quick.Note(ctx, func(d *document) { d.Things = []string{"newest"} }))
+		left, busy := l.outdate(ctx, batch, false)
+		require.NoError(t, busy)
+		require.Positive(t, left)
+		require.NoError(t, quick.Release(ctx, 1))
+		require.False(t, due())
+		return version, err
+	})
+	require.ErrorIs(t, err, ErrLost)
+	require.True(t, due())
+	n, _, err := l.Load(t.Context(), batch)
+	require.NoError(t, err)
+	require.Empty(t, n.Body.Things)
+	require.Empty(t, n.Owner)
+}
+
+// A drawer that had sent nothing covers nothing.
+func TestALostClaimUnderWhichNothingWasSentIsForgotten(t *testing.T) {
+	due, wait, l := drawers(t)
+	l.Due, l.Outdate = "cards", func(d *document) { d.Things = nil }
+	slow, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	require.ErrorIs(t, slow.Draw(t.Context(), func(ctx context.Context, _ *Claim[document]) (int64, error) {
+		wait(lease)
+		quick, err := l.Claim(ctx, batch)
+		require.NoError(t, err)
+		return 1, quick.Release(ctx, 1)
+	}), ErrLost)
+	require.False(t, due())
 }

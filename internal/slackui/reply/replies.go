@@ -76,6 +76,13 @@ func (r *replies) set(i int, x Reply) {
 	r.Replies[i] = x
 }
 
+// outdate has every message of the run drawn anew.
+func (r *replies) outdate() {
+	for i := range r.Replies {
+		r.Replies[i].Sum = ""
+	}
+}
+
 const (
 	// editEvery is the least time between two edits of a message while its run is
 	// working, and editBusy the same while Slack limits updates.
@@ -84,7 +91,7 @@ const (
 )
 
 func (r *Replies) notes() memo.Notes[replies] {
-	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now}
+	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now, Outdate: (*replies).outdate, Due: "replies"}
 }
 
 // Reconcile makes the thread show what the run is doing or has answered. The due index
@@ -173,11 +180,12 @@ func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], run agentrun
 // Refresh updates the message of another run: one that was resumed and said that it
 // waits, or one that waits for this run.
 func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
-	h, err := r.notes().Claim(ctx, string(id))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = h.Abandon(ctx, nil) }()
+	return r.notes().Reconcile(ctx, string(id), func(ctx context.Context, h *memo.Claim[replies]) (int64, error) {
+		return 0, r.refresh(ctx, h, id)
+	})
+}
+
+func (r *Replies) refresh(ctx context.Context, h *memo.Claim[replies], id approvals.RunID) error {
 	run, err := r.Runs.Run(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load run %s: %w", id, err)

@@ -78,11 +78,16 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 // throttled makes the call if its turn has come, and returns a [*LaterError] while
 // Slack limits such calls or is away.
 func (a *Client) throttled(ctx context.Context, method, channel, key string, r rank, call func() error) error {
+	if a.Now != nil {
+		if err := a.Throttle.wait(method, channel, key, r, a.Now()); err != nil {
+			return err
+		}
+	}
+	if err := permitted(ctx); err != nil {
+		return err
+	}
 	if a.Now == nil {
 		return classify(method, call())
-	}
-	if err := a.Throttle.wait(method, channel, key, r, a.Now()); err != nil {
-		return err
 	}
 	err := classify(method, call())
 	a.Throttle.record(method, channel, key, r, a.Now(), err)

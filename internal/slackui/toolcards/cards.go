@@ -37,7 +37,7 @@ type place struct {
 
 // Reconcile draws the review with this id. The due index calls it.
 func (c *Cards) Reconcile(ctx context.Context, id string) error {
-	notes := memo.Notes[place]{Memos: c.Memos, Surface: "toolcard", Now: c.Now}
+	notes := memo.Notes[place]{Memos: c.Memos, Surface: "toolcard", Now: c.Now, Outdate: func(p *place) { p.Sum, p.Ended = "", false }, Due: "toolchanges"}
 	var version int64
 	err := notes.Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[place]) (int64, error) {
 		r, err := c.Reviews.Review(ctx, id)
