@@ -51,6 +51,8 @@ type bubble struct {
 	mishap mishap
 	outage time.Duration // for which Redis is away from then on
 	until  time.Time     // when it is back
+	calls  int           // to Slack, of all bots
+	stall  int           // the call before which a process freezes
 	struck bool
 }
 
@@ -63,12 +65,15 @@ const (
 	unread        // Redis does it, and the reply is lost
 	crash         // Redis does it, and the process dies
 	freeze        // the process stops before it is sent, and continues when its lease is over
+	stall         // likewise, before a call to Slack
 )
 
-// frozen is how long a process stops: several leases.
+// frozen is how long a process stops: several leases. Before a call to Slack it is less
+// than the time after which the call is given up, so that Slack takes it.
 const (
 	bubbleLease = 2 * time.Second
 	frozenFor   = 3 * bubbleLease
+	stalledFor  = 2 * bubbleLease
 )
 
 // newBubble is called in a bubble of synctest.
@@ -131,6 +136,9 @@ func (w *bubble) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 			conn, err := w.hosts[after].dial(ctx)
 			if err != nil {
 				return nil, err
+			}
+			if after == "slack" {
+				return r.wire(conn, w.stalls)
 			}
 			return r.wire(conn, nil)
 		}
@@ -199,7 +207,11 @@ func (w *bubble) start() *replica {
 		if w.away() {
 			return nil, errAway
 		}
-		return r.wire(w.dialRedis(), w.suffers)
+		conn, err := r.wire(w.dialRedis(), w.suffers)
+		if c, ok := conn.(*wire); ok {
+			c.greets = true
+		}
+		return conn, err
 	})
 	w.mu.Lock()
 	w.bots = append(w.bots, r)
@@ -259,6 +271,18 @@ func (w *bubble) suffers() mishap {
 		return w.mishap
 	}
 	return fine
+}
+
+// stalls counts the calls to Slack and says before which one the process stops.
+func (w *bubble) stalls() mishap {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	if w.calls != w.stall {
+		return fine
+	}
+	w.struck = true
+	return stall
 }
 
 func (r *replica) well() bool {
@@ -333,7 +357,7 @@ type wire struct {
 
 	of      *replica
 	suffers func() mishap // nil: nothing
-	greeted bool          // something was written on it
+	greets  bool          // what is written first is no command
 	listens bool          // it is subscribed to wake-ups
 
 	mu   sync.Mutex
@@ -346,8 +370,8 @@ func (c *wire) Write(b []byte) (int, error) {
 	// fail of a greeting is the dial.
 	if c.suffers != nil {
 		c.listens = c.listens || bytes.Contains(b, []byte("subscribe\r\n"))
-		if c.listens || !c.greeted {
-			c.greeted = true
+		if c.listens || c.greets {
+			c.greets = false
 			return c.Conn.Write(b)
 		}
 	}
@@ -364,9 +388,9 @@ func (c *wire) Write(b []byte) (int, error) {
 		c.mu.Lock()
 		c.then = m
 		c.mu.Unlock()
-	case freeze:
+	case freeze, stall:
 		c.of.set(true)
-		time.AfterFunc(frozenFor, func() { c.of.set(false) })
+		time.AfterFunc(map[mishap]time.Duration{freeze: frozenFor, stall: stalledFor}[m], func() { c.of.set(false) })
 		if !c.of.alive() {
 			return 0, errDead
 		}

@@ -40,6 +40,9 @@ var faults = []fault{
 	{"the process freezes for longer than its lease", freeze, 0, true},
 }
 
+// stalled strikes at calls to Slack.
+var stalled = fault{"the process freezes at a call to Slack for longer than its lease", stall, 0, true}
+
 // A scenario is a request in a bubble.
 type scenario struct {
 	*bubble
@@ -106,7 +109,12 @@ func (w *scenario) begins(f fault, k int) {
 	w.t.Helper()
 	w.start().starts()
 	w.mu.Lock()
-	w.wrote, w.at, w.mishap, w.outage = 0, k, f.mishap, f.outage
+	w.wrote, w.calls, w.mishap, w.outage = 0, 0, f.mishap, f.outage
+	if f.mishap == stall {
+		w.stall = k
+	} else {
+		w.at = k
+	}
 	w.mu.Unlock()
 	w.asks("pay the bill 1")
 }
@@ -125,11 +133,17 @@ func (w *scenario) lives(patience time.Duration) {
 	w.fails("there is no answer")
 }
 
-// drains waits until no work is due any more, now or later.
+// drains waits until no work is due any more, now or later, and no process that was frozen
+// makes some when it goes on.
 func (w *scenario) drains() {
+	quiet := 0
 	for range 600 {
 		w.keepOneAlive()
-		if len(dueWork(w.t, w.kept)) == 0 {
+		quiet++
+		if w.frozen() || len(dueWork(w.t, w.kept)) > 0 {
+			quiet = 0
+		}
+		if quiet == 2 {
 			return
 		}
 		time.Sleep(time.Second)
@@ -137,13 +151,13 @@ func (w *scenario) drains() {
 	w.fails("work is left: " + fmt.Sprint(dueWork(w.t, w.kept)))
 }
 
-// Whatever happens at whichever command to Redis, of whichever part of the bot:
+// Whatever happens at whichever command to Redis or call to Slack, of whichever part of the bot:
 // what was acknowledged counts, no call runs twice or without approval, each batch
 // has one card, and the request comes to its end.
 func TestAFaultAtAnyCommandLosesAndDoublesNothing(t *testing.T) {
 	logging.Disable() // what go-redis says of each connection that is cut
 	t.Cleanup(logging.Enable)
-	whole := 0
+	whole, calls := 0, 0
 	synctest.Test(t, func(t *testing.T) {
 		w := newScenario(t)
 		w.begins(fault{}, 0)
@@ -151,41 +165,47 @@ func TestAFaultAtAnyCommandLosesAndDoublesNothing(t *testing.T) {
 		w.drains()
 		_, copies := w.holds(fault{})
 		require.Zero(t, copies)
-		whole = w.wrote
+		whole, calls = w.wrote, w.calls
 	})
 	require.Greater(t, whole, 100, "it differs from run to run: some commands are sent together")
+	require.Greater(t, calls, 10)
 	step, seed := 7, rand.IntN(7*len(faults))
 	if *everyStep {
 		step, seed = 1, 0
 	}
 	cost := map[string]toll{}
+	strikes := func(f fault, k int) {
+		t.Run(fmt.Sprintf("%s, command %d", f.name, k), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newScenario(t)
+				w.begins(f, k)
+				w.lives(5 * time.Minute)
+				w.drains()
+				sum := cost[f.name]
+				doubts, copies := w.holds(f)
+				if w.struck {
+					sum.points++
+					sum.doubts += doubts
+					sum.copies += copies
+					sum.again += w.times("post", false) - 1
+				}
+				cost[f.name] = sum
+			})
+		})
+	}
 	for k := 1 + seed%step; k <= whole; k += step {
 		for i, f := range faults {
-			if !*everyStep && i != (k/step+seed)%len(faults) {
-				continue
+			if *everyStep || i == (k/step+seed)%len(faults) {
+				strikes(f, k)
 			}
-			t.Run(fmt.Sprintf("%s, command %d", f.name, k), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newScenario(t)
-					w.begins(f, k)
-					w.lives(5 * time.Minute)
-					w.drains()
-					sum := cost[f.name]
-					doubts, copies := w.holds(f)
-					if w.struck {
-						sum.points++
-						sum.doubts += doubts
-						sum.copies += copies
-						sum.again += w.times("post", false) - 1
-					}
-					cost[f.name] = sum
-				})
-			})
 		}
+	}
+	for k := 1 + seed%step; k <= calls; k += step {
+		strikes(stalled, k)
 	}
 	table := tollHead
 	for _, name := range slices.Sorted(maps.Keys(cost)) {
 		table += cost[name].row(name, "in memory, `none`")
 	}
-	t.Logf("%d commands, every %d, seed %d%s", whole, step, seed, table)
+	t.Logf("%d commands, %d calls to Slack, every %d, seed %d%s", whole, calls, step, seed, table)
 }

@@ -256,6 +256,7 @@ func (r *request) holds(f fault) (doubts, copies int) {
 	require.Equal(t, 1, r.times("post", true), "letters: %v", r.happened)
 	require.Zero(t, r.times("wipe", false), "it was denied")
 	copies = r.answers() - 1
+	require.GreaterOrEqual(t, copies, 0, "the answer is still there")
 
 	thread, err := r.records.Thread(t.Context(), agentrun.ThreadIDOf(agentrun.Origin{
 		Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: r.root,

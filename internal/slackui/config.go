@@ -94,6 +94,10 @@ type Config struct {
 	// limits how often the app posts, such messages go first. It may be nil.
 	Awaits func(ctx context.Context) bool
 
+	// Lease is after how long another process draws what a process that died was drawing
+	// in the threads of Slack; 0 and more than eight seconds are eight seconds.
+	Lease time.Duration
+
 	Now func() time.Time
 	Log *slog.Logger
 }
@@ -211,17 +215,17 @@ func New(c Config) (*UI, error) {
 		Memos: c.Memos, Team: c.Team, Cards: cmp.Or(c.CardsPerMinute, delivery.DefaultPerMinute), Messages: cmp.Or(c.MessagesPerMinute, delivery.DefaultPerMinute),
 		Now: c.Now, Log: c.Log,
 	}
-	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, API: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
-	placements := &delivery.Placements{Memos: c.Memos, API: api, Digests: digests, Now: c.Now}
+	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, API: api, People: people, Team: c.Team, Now: c.Now, Lease: c.Lease, Several: c.Bulk != nil}
+	placements := &delivery.Placements{Memos: c.Memos, API: api, Digests: digests, Now: c.Now, Lease: c.Lease}
 	status := &slackapi.StatusLine{API: api, Now: c.Now, Log: c.Log}
-	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status, Fulfillers: c.Fulfillers, Page: c.ChatPage}
+	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Lease: c.Lease, Status: status, Fulfillers: c.Fulfillers, Page: c.ChatPage}
 	notices := &delivery.Notices{
 		Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, People: people, Placements: placements, Budget: budget, Now: c.Now, Log: c.Log,
 	}
 	cards := &delivery.Cards{
 		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, Fulfillers: c.Fulfillers, People: people, Now: c.Now, Log: c.Log,
 		Placements: placements, Budget: budget, Digests: digests, Status: status,
-		Chats: &delivery.Chats{Memos: c.Memos, API: api, Page: c.ChatPage, Now: c.Now},
+		Chats: &delivery.Chats{Memos: c.Memos, API: api, Page: c.ChatPage, Now: c.Now, Lease: c.Lease},
 		Asked: notices.Audience, Tell: notices.Unasked, RefreshReply: replies.Refresh,
 	}
 	homes := &home.Homes{

@@ -22,8 +22,9 @@ type Chats struct {
 	API   *slackapi.Client
 	// Page returns the address at which the person of the run opens the chat; empty
 	// if there is none. It may be nil.
-	Page func(run agentrun.Run) string
-	Now  func() time.Time
+	Page  func(run agentrun.Run) string
+	Now   func() time.Time
+	Lease time.Duration // of a claim, see [memo.Notes]
 }
 
 // A chatThread is the memo of a conversation: the message that names the chat.
@@ -37,7 +38,7 @@ type chatThread struct {
 const maxLost = 3
 
 func (c *Chats) notes() memo.Notes[chatThread] {
-	return memo.Notes[chatThread]{Memos: c.Memos, Surface: "chats", Now: c.Now}
+	return memo.Notes[chatThread]{Memos: c.Memos, Surface: "chats", Now: c.Now, Lease: c.Lease}
 }
 
 // isChat reports whether the run belongs to a person's conversation with one of the

@@ -38,6 +38,7 @@ type Digests struct {
 	People *directory.Directory
 	Team   string
 	Now    func() time.Time
+	Lease  time.Duration // of a claim, see [memo.Notes]
 
 	Several bool // whether several calls can be approved together
 }
@@ -191,7 +192,7 @@ func (d *Digest) takes(now time.Time) bool {
 
 // Notes are the records of digests.
 func (d *Digests) Notes() memo.Notes[Digest] {
-	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now, Outdate: (*Digest).outdate}
+	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now, Lease: d.Lease, Outdate: (*Digest).outdate}
 }
 
 func (d *Digests) id(channel string, number int) string {

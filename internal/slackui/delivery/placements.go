@@ -22,10 +22,11 @@ type Placements struct {
 	API     *slackapi.Client
 	Digests *Digests
 	Now     func() time.Time
+	Lease   time.Duration // of a claim, see [memo.Notes]
 }
 
 func (p *Placements) notes() memo.Notes[anchors] {
-	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now, Outdate: (*anchors).outdate, Due: "cards"}
+	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now, Lease: p.Lease, Outdate: (*anchors).outdate, Due: "cards"}
 }
 
 // Key is the memo that says which messages show the batch.

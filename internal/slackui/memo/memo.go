@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// lease is how long a claim lasts after it was made or last saved. When the
+// lease is how long a claim lasts at most after it was made or last saved. When the
 // process that holds it is killed, nobody draws the record for that long. A call
 // to Slack begins only in the first eighth of it, see [Claim.Draw], and so ends
 // before it does.
@@ -35,6 +35,9 @@ type Notes[T any] struct {
 	Surface string
 	Now     func() time.Time
 
+	// Lease is how long a claim lasts after it was made or last saved; 0 and more than
+	// eight seconds are eight seconds.
+	Lease time.Duration
 	// Outdate makes a body say that Slack shows nothing of it, so that whoever draws the
 	// record next sends all of it. It is called when a drawer has lost its claim: what it
 	// sent may be shown over something newer. It is nil for messages that never change.
@@ -136,14 +139,17 @@ func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (a
 		return ctx, nil, err
 	}
 	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
-		return ctx, nil, &slackapi.LaterError{After: min(left, lookAgain(lease-left)), Err: ErrBusy}
+		return ctx, nil, &slackapi.LaterError{After: min(left, lookAgain(l.lasts()-left)), Err: ErrBusy}
 	}
 	reads, err := ready(&n.Body)
 	if err != nil {
 		return ctx, nil, err
 	}
 	ctx = l.Memos.Prefetch(ctx, reads)
-	h := &Claim[T]{notes: l, ID: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text()}
+	h := &Claim[T]{notes: l, ID: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text(), mu: make(lock, 1)}
+	if n.Owner != "" {
+		h.settled = n.Until.Add(l.outlasts())
+	}
 	if err := h.commit(ctx, h.owner, 0); err != nil {
 		if errors.Is(err, approvals.ErrConflict) {
 			return ctx, nil, &slackapi.LaterError{After: lookAgain(0), Err: ErrBusy}
@@ -152,6 +158,22 @@ func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (a
 	}
 	return ctx, h, nil
 }
+
+// lasts is how long a claim lasts.
+func (l Notes[T]) lasts() time.Duration {
+	if l.Lease <= 0 {
+		return lease
+	}
+	return min(l.Lease, lease)
+}
+
+// noteFor is how long after the last save a claim need not be renewed: a call to Slack that
+// begins within this time ends within a claim of eight seconds.
+func (l Notes[T]) noteFor() time.Duration { return l.lasts() / 8 }
+
+// outlasts is how long after the end of a claim a call to Slack may still arrive that its
+// holder began in time.
+func (l Notes[T]) outlasts() time.Duration { return lease - lease/8 - l.lasts() + l.noteFor() }
 
 // lookAgain is how long to wait for a holder whose claim was last saved so long
 // ago. Most drawings end within milliseconds, so the wait begins short and grows
@@ -174,31 +196,36 @@ type Claim[T any] struct {
 	notes   Notes[T]
 	ID      string
 	owner   string
-	version int64
 	away    int
-	saved   time.Time  // when the lease began
 	noted   []func(*T) // changes of Body that are not stored yet
-	lost    bool       // someone else has taken the claim
-	called  bool       // Slack was called under it
+	called  bool       // Slack was called under the claim
+	settled time.Time  // when no call of the holder before arrives any more, who ended without releasing the claim
 	Body    T
+
+	mu      lock // of what follows, which renewals change, too
+	version int64
+	saved   time.Time // when the lease began
+	lost    bool      // someone else has taken the claim
 }
 
-// noteFor is how long after the last save the claim need not be renewed: a call to Slack
-// that begins within this time ends within the lease.
-const noteFor = lease - slackapi.CallTimeout - 2*time.Second
+// A lock is a mutex that may be held for as long as the store takes. It is a channel, for
+// whose holder testing/synctest lets the time pass while others wait.
+type lock chan struct{}
+
+func (l lock) Lock() { l <- struct{}{} }
+
+func (l lock) Unlock() { <-l }
 
 // old reports whether the claim must be renewed before Slack is called.
 func (h *Claim[T]) old() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	since := h.notes.Now().Sub(h.saved)
-	return since < 0 || since > noteFor
+	return since < 0 || since > h.notes.noteFor()
 }
 
-// fresh makes sure, right before a call to Slack, that the claim lasts longer than the
-// call may take.
+// fresh makes sure, right before a call to Slack, that most of the claim is ahead.
 func (h *Claim[T]) fresh(ctx context.Context) error {
-	if h.lost {
-		return errLost()
-	}
 	if h.old() {
 		if err := h.settle(ctx, func(*T) {}, h.owner, 0); err != nil {
 			return err
@@ -206,6 +233,55 @@ func (h *Claim[T]) fresh(ctx context.Context) error {
 	}
 	h.called = true
 	return nil
+}
+
+// keep renews the claim until end is called, or it is lost. A call to Slack may take
+// longer than a short claim lasts.
+func (h *Claim[T]) keep(ctx context.Context) (end func()) {
+	every, over := h.notes.lasts()/3, false
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var next *time.Timer
+	next = time.AfterFunc(every, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if over || h.lost || ctx.Err() != nil {
+			return
+		}
+		h.renew() //nolint:contextcheck // what the drawing reads in advance is not for the renewal to take
+		next.Reset(every)
+	})
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		over = true
+		next.Stop()
+	}
+}
+
+// renew extends the claim, and leaves the rest of what is stored as it is. It is called
+// with the lock. An error of the store is for the next step of the drawing to find.
+func (h *Claim[T]) renew() {
+	ctx, cancel := context.WithTimeout(context.Background(), h.notes.lasts())
+	defer cancel()
+	l := Notes[json.RawMessage]{Memos: h.notes.Memos, Surface: h.notes.Surface}
+	n, version, err := l.Load(ctx, h.ID)
+	if err != nil {
+		return
+	}
+	if n.Owner != h.owner {
+		h.lost = true
+		return
+	}
+	now := h.notes.Now()
+	n.Until = now.Add(h.notes.lasts())
+	if l.Store(ctx, h.ID, n, version, 0) != nil {
+		return
+	}
+	h.saved = now
+	if h.version == version { // otherwise someone has changed the record, and the next save takes that over
+		h.version++
+	}
 }
 
 // Note changes the record like Save, and the next Save, Release or Abandon stores the
@@ -230,15 +306,34 @@ func (h *Claim[T]) Save(ctx context.Context, change func(*T)) error {
 }
 
 // Release ends the claim. drawn is the version of the document that is now shown
-// completely, or 0 if it is not.
+// completely, or 0 if it is not. Where the claim was taken over from a process that may
+// have died in a call to Slack, everything is to be drawn once more when that call cannot
+// arrive any more, and Release returns a [*slackapi.LaterError].
 func (h *Claim[T]) Release(ctx context.Context, drawn int64) error {
 	h.away = 0
-	return h.settle(ctx, func(*T) {}, "", drawn)
+	return h.release(ctx, drawn)
+}
+
+func (h *Claim[T]) release(ctx context.Context, drawn int64) error {
+	left := h.settled.Sub(h.notes.Now())
+	if left <= 0 || h.notes.Outdate == nil {
+		return h.settle(ctx, func(*T) {}, "", drawn)
+	}
+	h.notes.Outdate(&h.Body)
+	if err := h.settle(ctx, h.notes.Outdate, "", 0); err != nil {
+		return err
+	}
+	return &slackapi.LaterError{After: left, Err: errUnsettled}
 }
 
 // settle stores the record with the owner. If others have changed it meanwhile, it
 // applies change to what they stored and tries again.
 func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, drawn int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		return errLost()
+	}
 	for range Attempts {
 		err := h.commit(ctx, owner, drawn)
 		if !errors.Is(err, approvals.ErrConflict) {
@@ -268,7 +363,7 @@ func (h *Claim[T]) commit(ctx context.Context, owner string, drawn int64) error 
 	n := Record[T]{Owner: owner, Away: h.away, Body: h.Body}
 	now := h.notes.Now()
 	if owner != "" {
-		n.Until = now.Add(lease)
+		n.Until = now.Add(h.notes.lasts())
 	}
 	if err := h.notes.Store(ctx, h.ID, n, h.version, drawn); err != nil {
 		return err
@@ -290,9 +385,13 @@ func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	_ = h.settle(ctx, func(*T) {}, "", 0)
+	_ = h.release(ctx, 0)
 	return cause
 }
+
+// errUnsettled says that what the holder before began to send may arrive later than what
+// is drawn now.
+var errUnsettled = errors.New("the process that drew it before may have sent something")
 
 func errLost() error { return &slackapi.LaterError{After: time.Second, Err: ErrLost} }
 
@@ -330,7 +429,9 @@ func (l Notes[T]) Reconcile(ctx context.Context, id string, draw func(context.Co
 // and someone else draws something newer meanwhile. The claim turns out to be lost then,
 // and Draw has the record drawn anew.
 func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T]) (int64, error)) error {
+	end := h.keep(ctx)
 	version, err := draw(slackapi.Guarded(ctx, h.fresh), h)
+	end()
 	if err != nil {
 		err = h.Abandon(ctx, err)
 	} else {

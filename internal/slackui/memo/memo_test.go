@@ -2,10 +2,13 @@ package memo
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -138,9 +141,9 @@ func TestANoteRenewsAClaimThatIsGettingOld(t *testing.T) {
 	_, wait, l := drawers(t)
 	h, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
-	wait(noteFor + time.Millisecond)
+	wait(l.noteFor() + time.Millisecond)
 	require.NoError(t, h.Note(t.Context(), func(*document) {}))
-	wait(slackapi.CallTimeout + noteFor)
+	wait(slackapi.CallTimeout + l.noteFor())
 	_, err = l.Claim(t.Context(), batch)
 	require.ErrorIs(t, err, ErrBusy)
 }
@@ -236,3 +239,122 @@ func TestALostClaimUnderWhichNothingWasSentIsForgotten(t *testing.T) {
 	}), ErrLost)
 	require.False(t, due())
 }
+
+// A short claim ends with its lease. Slack may take a call of a process that died after
+// that, so whoever takes the claim over draws at once, and again when no such call can
+// arrive any more.
+func TestAClaimThatWasTakenOverIsDrawnTwice(t *testing.T) {
+	due, wait, l := drawers(t)
+	l.Due, l.Outdate, l.Lease = "cards", func(d *document) { d.Things = nil }, time.Second
+	_, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	wait(time.Second)
+	again := errors.New("not everything could be drawn")
+	for i, end := range []error{nil, again, nil} {
+		h, err := l.Claim(t.Context(), batch)
+		require.NoError(t, err)
+		err = h.Draw(t.Context(), func(ctx context.Context, h *Claim[document]) (int64, error) {
+			return 1, errors.Join(end, h.Save(ctx, func(d *document) { d.Things = []string{"newest"} }))
+		})
+		n, _, loaded := l.Load(t.Context(), batch)
+		require.NoError(t, loaded)
+		switch i {
+		case 0:
+			var later *slackapi.LaterError
+			require.ErrorAs(t, err, &later)
+			require.Equal(t, lease-lease/8-time.Second+time.Second/8, later.After)
+			require.Empty(t, n.Body.Things)
+			require.True(t, due())
+			wait(later.After)
+		case 1:
+			require.ErrorIs(t, err, again)
+			require.True(t, due())
+		case 2:
+			require.NoError(t, err)
+			require.Equal(t, []string{"newest"}, n.Body.Things)
+			require.False(t, due())
+		}
+	}
+}
+
+// A claim of the usual length outlasts every call that was begun under it.
+func TestAUsualClaimThatWasTakenOverIsDrawnOnce(t *testing.T) {
+	due, wait, l := drawers(t)
+	l.Due, l.Outdate, l.Lease = "cards", func(d *document) { d.Things = nil }, 30*time.Second
+	_, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	wait(lease)
+	h, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context(), 1))
+	require.False(t, due())
+}
+
+// What a drawer that took a claim over could not draw is drawn again, and so is what it
+// could.
+func TestAClaimThatWasTakenOverAndAbandonedIsOutdated(t *testing.T) {
+	_, wait, l := drawers(t)
+	l.Due, l.Outdate, l.Lease = "cards", func(d *document) { d.Things = nil }, time.Second
+	_, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	wait(time.Second)
+	h, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	require.NoError(t, h.Note(t.Context(), func(d *document) { d.Things = []string{"newest"} }))
+	require.ErrorIs(t, h.Abandon(t.Context(), errLost()), ErrLost)
+	n, _, err := l.Load(t.Context(), batch)
+	require.NoError(t, err)
+	require.Empty(t, n.Body.Things)
+}
+
+// A call to Slack may take longer than a claim lasts: the claim is renewed meanwhile.
+func TestAClaimIsRenewedWhileItsHolderDraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := Notes[document]{Memos: &records{}, Surface: "cards", Now: time.Now, Lease: 2 * time.Second}
+		h, err := l.Claim(t.Context(), batch)
+		require.NoError(t, err)
+		require.NoError(t, h.Draw(t.Context(), func(ctx context.Context, h *Claim[document]) (int64, error) {
+			time.Sleep(slackapi.CallTimeout)
+			_, err := l.Claim(ctx, batch)
+			require.ErrorIs(t, err, ErrBusy)
+			require.NoError(t, l.Edit(ctx, batch, func(d *document) { d.Things = append(d.Things, "theirs") }))
+			time.Sleep(slackapi.CallTimeout)
+			return 0, h.Save(ctx, func(d *document) { d.Things = append(d.Things, "ours") })
+		}))
+		n, version, err := l.Load(t.Context(), batch)
+		require.NoError(t, err)
+		require.Equal(t, []string{"theirs", "ours"}, n.Body.Things)
+		require.Empty(t, n.Owner)
+		time.Sleep(time.Minute)
+		_, after, err := l.Load(t.Context(), batch)
+		require.NoError(t, err)
+		require.Equal(t, version, after, "nobody renews it any more")
+	})
+}
+
+// records are a store of one memo, in which no time passes.
+type records struct {
+	Store
+
+	mu      sync.Mutex
+	data    []byte
+	version int64
+}
+
+func (s *records) Memo(context.Context, string, string) ([]byte, int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data, s.version, nil
+}
+
+func (s *records) CommitMemo(_ context.Context, _, _ string, data []byte, version, _ int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version != s.version {
+		return approvals.ErrConflict
+	}
+	s.data, s.version = data, version+1
+	return nil
+}
+
+func (s *records) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }

@@ -24,6 +24,7 @@ type Replies struct {
 	Memos memo.Store
 	Cards Cards
 	Now   func() time.Time
+	Lease time.Duration // of a claim, see [memo.Notes]
 
 	Status *slackapi.StatusLine
 	// Fulfillers are the agents that may give the results of external calls.
@@ -91,7 +92,7 @@ const (
 )
 
 func (r *Replies) notes() memo.Notes[replies] {
-	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now, Outdate: (*replies).outdate, Due: "replies"}
+	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now, Lease: r.Lease, Outdate: (*replies).outdate, Due: "replies"}
 }
 
 // Reconcile makes the thread show what the run is doing or has answered. The due index
