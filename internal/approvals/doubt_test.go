@@ -125,6 +125,8 @@ func TestALateReportDecidesNothing(t *testing.T) {
 	open, digest := doubted(t, r)
 	decided := mustApply(t, open, Decide{Decision{Call: "a", By: Principal{User: "ann"}, Verdict: GiveUp, Digest: digest, At: opened}})
 	for _, b := range []Batch{open, decided} {
+		_, _, err := b.Apply(Report{Call: "a", Execution: Execution{State: Ran, Excerpt: "re_1"}})
+		require.ErrorIs(t, err, ErrInvalid, "it needs a time")
 		next, events, err := b.Apply(Report{Call: "a", Execution: Execution{State: Ran, Excerpt: "re_1"}, At: opened})
 		require.NoError(t, err)
 		require.Equal(t, []Event{Reported{Batch: b.ID, Call: "a", State: Ran, At: opened}}, events)

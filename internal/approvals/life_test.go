@@ -344,6 +344,16 @@ func TestResultsAreOfTheArgumentsThatWereSigned(t *testing.T) {
 	requireRoundTrip(t, got)
 }
 
+// Two calls of one id would share an answer.
+func TestResultsAnswerEachCallOnce(t *testing.T) {
+	b := open(t, all(of(1, "ann")))
+	b = must(t, b, say(b, "ann", Approve))
+	b.Approvals = append(b.Approvals, b.Approvals[0])
+	got, err := b.Results(map[ToolCallID]json.RawMessage{theCall: theArgs})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.Zero(t, got)
+}
+
 func TestResultsDoNotTrustAStoredStatus(t *testing.T) {
 	args := map[ToolCallID]json.RawMessage{theCall: theArgs}
 	for name, forge := range map[string]func(*Batch, *Approval){
