@@ -213,7 +213,7 @@ func behind(ctx context.Context, node redis.Cmdable, b barrier, run func(redis.P
 	pipe := node.Pipeline()
 	cmd := run(pipe)
 	answered := b.ask(ctx, pipe)
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	execute(ctx, pipe)
 	return cmd, answered
 }
 

@@ -93,7 +93,7 @@ func (p *prefetch) send(ctx context.Context) {
 		return
 	}
 	p.at = p.conn.now()
-	_, _ = p.pipe.Exec(ctx) // each command has its own error
+	execute(ctx, p.pipe)
 	p.pipe = nil
 }
 

@@ -133,3 +133,33 @@ func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 		})
 	}
 }
+
+// A client with a new password, or one too many, is refused before it can ask. The
+// commands of a pipeline have found nothing then, and no answer may be read from them.
+func TestWhatARefusedConnectionAsksIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	server := statetest.NewInstance(t)
+	ctx := t.Context()
+	admin := func(words ...any) { require.NoError(t, server.Client.Do(ctx, words...).Err()) }
+	admin("ACL", "SETUSER", "bot", "on", ">secret", "~*", "&*", "+@all")
+	s, err := state.Open(ctx, state.Options{URL: "redis://bot:secret@" + server.Addr, Durability: state.Fsync})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	id := string(ids{3}.batch("b"))
+	require.NoError(t, s.CommitMemo(ctx, id, "cards", []byte("x"), 0, 0))
+	key := approvals.ArgsKey{Batch: ids{3}.batch("b"), Digest: approvals.Digest{1}}
+
+	admin("ACL", "SETUSER", "bot", "off")
+	admin("CLIENT", "KILL", "USER", "bot")
+	ahead := s.Prefetch(ctx, approvals.Reads{Memos: []approvals.MemoKey{{ID: id, Surface: "cards"}}, Args: []approvals.ArgsKey{key}})
+	together, _ := s.SharePipe(ctx, 1)
+	for name, ask := range map[string]func() error{
+		"a document that is read ahead":  func() error { _, _, err := s.Memo(ahead, id, "cards"); return err },
+		"arguments that are read ahead":  func() error { _, err := s.Args(ahead, key.Batch, key.Digest); return err },
+		"a document that is read along":  func() error { _, _, err := s.Memo(together, id, "cards"); return err },
+		"a commit with a barrier":        func() error { return s.CommitMemo(ctx, id, "cards", []byte("y"), 1, 0) },
+		"a commit together with a group": func() error { return s.CommitMemo(together, id, "cards", []byte("y"), 1, 0) },
+	} {
+		t.Run(name, func(t *testing.T) { require.ErrorContains(t, ask(), "WRONGPASS") })
+	}
+}

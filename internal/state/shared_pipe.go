@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -88,7 +89,7 @@ func (p *sharedPipe) send(ctx context.Context) {
 	if r.behind.asks() {
 		r.durable = r.behind.ask(ctx, pipe)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	execute(ctx, pipe)
 	close(r.answered)
 }
 
@@ -104,6 +105,19 @@ func ask[C redis.Cmder](ctx context.Context, s *conn, run func(redis.Cmdable) C)
 		}
 	}
 	return run(s.client)
+}
+
+// execute sends a pipeline. Afterwards each command has an answer or an error of its own.
+// The client by itself leaves the commands of a pipeline without either if Redis refuses
+// the connection, because of another password or too many clients for example.
+func execute(ctx context.Context, pipe redis.Pipeliner) {
+	cmds, err := pipe.Exec(ctx)
+	if err == nil || slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil }) {
+		return
+	}
+	for _, c := range cmds {
+		c.SetErr(err)
+	}
 }
 
 // unanswered reports whether an error is not the server's.
