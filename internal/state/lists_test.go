@@ -330,3 +330,37 @@ func decided(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	require.Empty(t, got)
 }
+
+// What cannot be read is left out of a list, or listed by its name: what else is on it
+// is read.
+func TestWhatCannotBeReadIsInTheWayOfNothingElse(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), statetest.Miniredis(t)
+	s := openStore(t, c, time.Now)
+	damage := func(key, field string) { require.NoError(t, c.HSet(ctx, s.Prefix()+key, field, "x").Err()) }
+
+	openMany(t, s, 3, "a", false)
+	damage(":{p00}:batch:"+string(ids{0}.batch("a")), "v")
+	damage(":{p01}:batch:"+string(ids{1}.batch("a")), "d")
+	page, _, err := s.Inbox(ctx, []approvals.ListKey{approvals.Everything}, "", 10)
+	require.NoError(t, err)
+	require.Len(t, page, 1)
+	require.Equal(t, ids{2}.batch("a"), page[0].ID)
+
+	for n := range 4 {
+		commitRun(t, s, agentrun.Run{ID: ids{n}.run("r"), Status: agentrun.RunParked})
+	}
+	damage(":{p00}:run:"+string(ids{0}.run("r")), "d")
+	damage(":{p01}:run:"+string(ids{1}.run("r")), "v")
+	require.NoError(t, c.Del(ctx, s.Prefix()+":{p02}:run:"+string(ids{2}.run("r"))).Err())
+	runs, err := s.ParkedRuns(ctx, 10)
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Equal(t, ids{3}.run("r"), runs[0].ID)
+
+	d, card := state.NewDue(s, state.DueOptions{}), string(ids{2}.batch("a"))
+	damage(":{p02}:parked", "cards|"+card)
+	requireParked(t, d, state.ParkedItem{Kind: state.Cards, ID: card, Reason: "unreadable"})
+	require.NoError(t, d.Unpark(ctx, state.Cards, card))
+	requireParked(t, d)
+}

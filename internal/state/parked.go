@@ -70,7 +70,8 @@ func (d *Due) tell(ctx context.Context, t Task, id string) {
 	t.Parked(ctx, id)
 }
 
-// Parked returns everything that is parked, the oldest first.
+// Parked returns everything that is parked, the oldest first. Of an item whose record
+// cannot be read only the kind and the id are known, and its reason is "unreadable".
 func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 	pipe := d.store.client.Pipeline()
 	cmds := make([]*redis.MapStringStringCmd, approvals.Partitions)
@@ -86,7 +87,8 @@ func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 			k, id := splitItem(field)
 			r, err := decode[storedParked]([]byte(raw))
 			if err != nil {
-				return nil, fmt.Errorf("parked work %s: %w", field, err)
+				d.store.log.WarnContext(ctx, "the record of parked work cannot be read", slog.String("kind", string(k)), slog.String("id", id), slog.Any("err", err))
+				r = storedParked{Reason: "unreadable"}
 			}
 			out = append(out, ParkedItem{k, id, r.Reason, r.Attempts, r.Since})
 		}

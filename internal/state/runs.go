@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -47,7 +48,8 @@ func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 	return r, wrap(err, "load run %s", id)
 }
 
-// ParkedRuns returns at most limit runs that are parked, the longest first.
+// ParkedRuns returns at most limit runs that are parked, the longest first. It logs those
+// that cannot be read, and leaves them out.
 func (s *Store) ParkedRuns(ctx context.Context, limit int) ([]agentrun.Run, error) {
 	docs, err := s.oldest(ctx, limit, partition.parkedRuns, partition.run)
 	if err != nil {
@@ -56,12 +58,16 @@ func (s *Store) ParkedRuns(ctx context.Context, limit int) ([]agentrun.Run, erro
 	var out []agentrun.Run
 	for _, doc := range docs {
 		d, version, err := documentOf(doc)
-		if err != nil {
-			return nil, fmt.Errorf("load parked runs: %w", err)
+		if errors.Is(err, approvals.ErrNotFound) {
+			continue // removed since we looked
 		}
-		r, err := decodeRun(d)
+		var r agentrun.Run
+		if err == nil {
+			r, err = decodeRun(d)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("load parked runs: %w", err)
+			s.log.WarnContext(ctx, "a parked run cannot be read", slog.Any("key", doc.Args()[1]), slog.Any("err", err))
+			continue
 		}
 		r.Version = version
 		if r.Status == agentrun.RunParked { // ended since we looked
@@ -290,7 +296,10 @@ func documentOf(cmd *redis.SliceCmd) ([]byte, int64, error) {
 		return nil, 0, approvals.ErrNotFound
 	}
 	version, err := parseVersion(v)
-	return []byte(d), version, err
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
+	}
+	return []byte(d), version, nil
 }
 
 // raw reads a string key.
