@@ -212,7 +212,7 @@ func (b *bot) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := b.store.Ping(ctx); err != nil {
-		return errors.New("redis does not answer")
+		return errors.New(state.NoAnswer(err))
 	}
 	if err := b.store.Writable(ctx); err != nil {
 		return errors.New(state.Refusal(err)) // its own text may hold an address

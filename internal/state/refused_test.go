@@ -151,6 +151,7 @@ func TestWhatARefusedConnectionAsksIsNotAnswered(t *testing.T) {
 
 	admin("ACL", "SETUSER", "bot", "off")
 	admin("CLIENT", "KILL", "USER", "bot")
+	require.Equal(t, "redis refuses the user or the password of the bot", state.NoAnswer(s.Ping(ctx)))
 	ahead := s.Prefetch(ctx, approvals.Reads{Memos: []approvals.MemoKey{{ID: id, Surface: "cards"}}, Args: []approvals.ArgsKey{key}})
 	together, _ := s.SharePipe(ctx, 1)
 	for name, ask := range map[string]func() error{

@@ -88,6 +88,15 @@ func (s *conn) Writable(ctx context.Context) error {
 	}
 }
 
+// NoAnswer says why a [Store.Ping] failed, in words that hold no address. A server that
+// cannot write to its disk refuses even that.
+func NoAnswer(err error) string {
+	if unanswered(err) {
+		return "redis does not answer"
+	}
+	return Refusal(err)
+}
+
 // Refusal says why the server does not take a change, in words that hold
 // nothing of the change.
 func Refusal(err error) string {
@@ -98,6 +107,10 @@ func Refusal(err error) string {
 		{"NOREPLICAS", "redis misses replicas (min-replicas-to-write)"},
 		{"CLUSTERDOWN", "the redis cluster is down"},
 		{"NOPERM", "redis does not permit the commit script"},
+		{"LOADING", "redis is loading its data"},
+		{"WRONGPASS", "redis refuses the user or the password of the bot"},
+		{"NOAUTH", "redis refuses the user or the password of the bot"},
+		{"max number of clients reached", "redis has too many clients (maxclients)"},
 	} {
 		// Before Redis 7 an error within a script comes in the words of the script's.
 		if redis.HasErrorPrefix(err, known.prefix) || strings.Contains(err.Error(), ": -"+known.prefix+" ") {
