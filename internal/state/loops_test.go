@@ -156,13 +156,14 @@ func storm(t *testing.T, c redis.UniversalClient) {
 	require.Zero(t, twice.Load())
 }
 
-// draw does what a surface does: it draws a version and says which.
+// draw does what a surface does: it draws a version and says which. It reads the memo
+// first, so that the batch is no older than what was drawn.
 func draw(ctx context.Context, s *state.Store, id string) error {
-	b, err := s.Batch(ctx, approvals.BatchID(id))
+	_, version, err := s.Memo(ctx, id, "cards")
 	if err != nil {
 		return err
 	}
-	_, version, err := s.Memo(ctx, id, "cards")
+	b, err := s.Batch(ctx, approvals.BatchID(id))
 	if err != nil {
 		return err
 	}
