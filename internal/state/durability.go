@@ -155,8 +155,11 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 		c.noteMoves(ctx, failed, err)
 	}()
 	args := c.args(ctx)
-	if failed, ok, err := s.commitTogether(ctx, c, args, b); ok {
-		return failed, err
+	var shared *redis.Cmd // is written in a round trip of others, after which it may be read
+	r, done := s.together(ctx, b, func(pipe redis.Pipeliner) { shared = s.script.EvalSha(ctx, pipe, c.keys.all, args...) })
+	defer done()
+	if r != nil && shared.Err() == nil {
+		return c.verdictBehind(shared, r.durable)
 	}
 	node, err := s.master(ctx, c.keys.all[0])
 	if err != nil {
@@ -187,24 +190,6 @@ func (c *change) verdictBehind(cmd *redis.Cmd, durable func() error) (failed int
 		return failed, err
 	}
 	return failed, durable()
-}
-
-// commitTogether runs the change with those of the handlers that share a pipeline
-// with the context. It is not done if there are none, if the script has to be sent
-// with it, or if there was no answer; nor in a cluster, whose partitions have servers
-// of their own.
-func (s *conn) commitTogether(ctx context.Context, c *change, args []any, b barrier) (failed int, done bool, err error) {
-	p := s.shared(ctx)
-	if _, cluster := s.client.(*redis.ClusterClient); p == nil || cluster {
-		return 0, false, nil
-	}
-	var cmd *redis.Cmd
-	r := p.do(ctx, b, func(pipe redis.Pipeliner) { cmd = s.script.EvalSha(ctx, pipe, c.keys.all, args...) })
-	if unanswered(cmd.Err()) || redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		return 0, false, nil
-	}
-	failed, err = c.verdictBehind(cmd, r.durable)
-	return failed, true, err
 }
 
 // behind runs a script and asks the barrier, in one pipeline: that is one

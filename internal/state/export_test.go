@@ -76,3 +76,29 @@ func IdleAsks(d time.Duration) (asked, rounds int) {
 	}
 	return asked, rounds
 }
+
+// Patient makes questions wait for the round trip that is under way for as long as it
+// takes.
+func (s *Store) Patient() {
+	for who := range s.pipes {
+		for behind := range s.pipes[who] {
+			s.pipes[who][behind].patience = time.Hour
+		}
+	}
+}
+
+// Waiting is how many questions of people wait for the round trip that is under way; with
+// the barrier of the store, if behind.
+func (s *Store) Waiting(behind bool) int {
+	var b barrier
+	if behind {
+		b = s.barrier
+	}
+	p := s.pipes.of(context.Background(), b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		return 0
+	}
+	return len(p.next.asked)
+}

@@ -77,6 +77,7 @@ type conn struct {
 	barrier barrier
 	writes  writes
 	works   works
+	pipes   autoPipes
 }
 
 // Open returns a store once its Redis answers. Until then it logs what it waits
@@ -85,6 +86,7 @@ type conn struct {
 // once.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log, works: works{id: rand.Text()[:8]}}}
+	s.pipes.init(s.conn)
 	if s.prefix == "" {
 		s.prefix = "countersign"
 	}

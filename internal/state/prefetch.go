@@ -80,21 +80,35 @@ func (s *conn) prefetched(ctx context.Context, key string) redis.Cmder {
 	if _, fixed := cmd.(*redis.StringCmd); !fixed {
 		delete(p.found, key)
 	}
-	p.send(ctx)
+	if !p.send(ctx) {
+		return nil
+	}
 	if age := s.now().Sub(p.at); age < 0 || age > prefetchKept || unanswered(cmd.Err()) {
 		return nil
 	}
 	return cmd
 }
 
-// send reads everything, if that was not done yet. The caller holds mu.
-func (p *prefetch) send(ctx context.Context) {
+// send reads everything, if that was not done yet. It reports whether there is an answer.
+// The caller holds mu.
+func (p *prefetch) send(ctx context.Context) bool {
 	if p.pipe == nil {
-		return
+		return true
 	}
 	p.at = p.conn.now()
-	execute(ctx, p.pipe)
+	pipe := p.pipe
 	p.pipe = nil
+	r, done := p.conn.together(ctx, barrier{}, func(all redis.Pipeliner) { _ = all.BatchProcess(ctx, pipe.Cmds()...) })
+	defer done()
+	if r != nil {
+		return true
+	}
+	if ctx.Err() != nil {
+		clear(p.found) // the round trip with the others may still write there
+		return false
+	}
+	execute(ctx, pipe)
+	return true
 }
 
 // along asks for something in the same round trip as what the context reads in advance,
@@ -106,12 +120,12 @@ func along[C redis.Cmder](ctx context.Context, s *conn, run func(redis.Cmdable) 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pipe == nil {
-		return ask(ctx, s, run)
+	if p.pipe != nil {
+		if cmd := run(p.pipe); p.send(ctx) && succeeded(cmd.Err()) {
+			return cmd
+		}
 	}
-	cmd := run(p.pipe)
-	p.send(ctx)
-	return cmd
+	return ask(ctx, s, run)
 }
 
 // written discards the documents read in advance that a change may have written.

@@ -30,6 +30,27 @@ type roundTrip struct {
 
 func newRoundTrip() *roundTrip { return &roundTrip{answered: make(chan struct{})} }
 
+// send asks everything.
+func (r *roundTrip) send(ctx context.Context, s *conn) {
+	pipe := s.client.Pipeline()
+	for _, ask := range r.asked {
+		ask(pipe)
+	}
+	if r.behind.asks() {
+		r.durable = r.behind.ask(ctx, pipe)
+	}
+	execute(ctx, pipe)
+	close(r.answered)
+}
+
+// add adds a question. The caller holds the mutex of the pipe to which it belongs.
+func (r *roundTrip) add(b barrier, ask func(redis.Pipeliner)) {
+	r.asked = append(r.asked, ask)
+	if b.asks() {
+		r.behind = b
+	}
+}
+
 func (s *conn) sharePipe(handlers int) *sharedPipe {
 	return &sharedPipe{conn: s, in: handlers, next: newRoundTrip()}
 }
@@ -54,10 +75,7 @@ func (s *conn) shared(ctx context.Context) *sharedPipe {
 func (p *sharedPipe) do(ctx context.Context, b barrier, ask func(redis.Pipeliner)) *roundTrip {
 	p.mu.Lock()
 	r := p.next
-	r.asked = append(r.asked, ask)
-	if b.asks() {
-		r.behind = b
-	}
+	r.add(b, ask)
 	if len(r.asked) < p.in {
 		p.mu.Unlock()
 		<-r.answered
@@ -82,28 +100,36 @@ func (p *sharedPipe) leave(ctx context.Context) {
 func (p *sharedPipe) send(ctx context.Context) {
 	r := p.next
 	p.next = newRoundTrip()
-	pipe := p.conn.client.Pipeline()
-	for _, ask := range r.asked {
-		ask(pipe)
-	}
-	if r.behind.asks() {
-		r.durable = r.behind.ask(ctx, pipe)
-	}
-	execute(ctx, pipe)
-	close(r.answered)
+	r.send(ctx, p.conn)
 }
 
-// ask runs a command, together with those of the handlers that share a pipeline with
-// the context. What has no answer then, for example because the context of another
-// one is over, is run again by itself.
-func ask[C redis.Cmder](ctx context.Context, s *conn, run func(redis.Cmdable) C) C {
-	if p := s.shared(ctx); p != nil {
-		var cmd C
-		p.do(ctx, barrier{}, func(pipe redis.Pipeliner) { cmd = run(pipe) })
-		if !unanswered(cmd.Err()) {
-			return cmd
-		}
+// together has add add its commands to a round trip that others share, and returns that
+// once it is answered. It returns nil if there is none or the context ends first: then what
+// the commands hold must not be read, and the caller asks by itself and calls done. In a
+// cluster, whose partitions have servers of their own, no barrier is shared, and only
+// handlers that share a pipeline share anything.
+func (s *conn) together(ctx context.Context, b barrier, add func(redis.Pipeliner)) (answered *roundTrip, done func()) {
+	p := s.shared(ctx)
+	_, cluster := s.client.(*redis.ClusterClient)
+	switch {
+	case cluster && (p == nil || b.asks()):
+		return nil, nothing
+	case p != nil:
+		return p.do(ctx, b, add), nothing
 	}
+	return s.pipes.of(ctx, b).ask(ctx, b, add)
+}
+
+// ask runs a command, together with what others ask at the same time. What has no answer
+// then, for example because the context of another one is over, or an error for one, is
+// run again by itself.
+func ask[C redis.Cmder](ctx context.Context, s *conn, run func(redis.Cmdable) C) C {
+	var cmd C
+	r, done := s.together(ctx, barrier{}, func(pipe redis.Pipeliner) { cmd = run(pipe) })
+	if r != nil && succeeded(cmd.Err()) {
+		return cmd
+	}
+	defer done()
 	return run(s.client)
 }
 
@@ -125,3 +151,6 @@ func unanswered(err error) bool {
 	var answer redis.Error
 	return err != nil && !errors.As(err, &answer)
 }
+
+// succeeded reports whether the server answered a question and refused nothing.
+func succeeded(err error) bool { return err == nil || errors.Is(err, redis.Nil) }

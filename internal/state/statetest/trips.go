@@ -11,6 +11,8 @@ import (
 // sends, those of each round trip together, without those with which a connection
 // begins.
 type Trips struct {
+	Of func(redis.Cmder) bool // chooses the commands; nil: all of them
+
 	mu   sync.Mutex
 	sent [][]string
 }
@@ -37,7 +39,7 @@ func (t *Trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 func (t *Trips) note(cmds ...redis.Cmder) {
 	var names []string
 	for _, c := range cmds {
-		if name := c.Name(); name != "hello" && name != "client" {
+		if name := c.Name(); name != "hello" && name != "client" && (t.Of == nil || t.Of(c)) {
 			names = append(names, name)
 		}
 	}

@@ -1,0 +1,147 @@
+package state
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// mostTogether bounds how many questions one round trip has. The next one then does
+	// not wait for the round trip that is under way.
+	mostTogether = 64
+	// pipePatience is how long a question waits for the round trip that is under way. A
+	// connection that hangs holds up nobody for longer.
+	pipePatience = 10 * time.Millisecond
+	// pipeTimeout bounds a round trip of several. Who asked waits no longer than its own
+	// context lasts.
+	pipeTimeout = 3 * time.Second
+)
+
+// An autoPipe sends what is asked of the store while a round trip is under way together,
+// in the next one. So each question of many at once costs the processes and the network
+// less, and with a barrier the disk is asked once for all of them. While there is one
+// question at a time, each is sent by itself, at once.
+type autoPipe struct {
+	conn     *conn
+	patience time.Duration
+
+	mu    sync.Mutex
+	under bool       // a round trip is under way whose end sends the next one
+	next  *roundTrip // what waits for that; nil if nothing does
+}
+
+// autoPipes are those of a conn. What people wait for shares nothing with due work, and
+// what follows from their clicks nothing with what follows from time. What waits for a
+// barrier shares nothing with what does not.
+type autoPipes [3][2]autoPipe
+
+func (p *autoPipes) init(s *conn) {
+	for who := range p {
+		for behind := range p[who] {
+			p[who][behind].conn, p[who][behind].patience = s, pipePatience
+		}
+	}
+}
+
+// of returns the pipe for a question.
+func (p *autoPipes) of(ctx context.Context, b barrier) *autoPipe {
+	who, behind := 0, 0
+	if h, ok := ctx.Value(handledKey{}).(*handled); ok {
+		who = 1
+		if !h.awaited {
+			who = 2
+		}
+	}
+	if b.asks() {
+		behind = 1
+	}
+	return &p[who][behind]
+}
+
+// ask has add add its commands to the next round trip, and returns that once it is
+// answered. It returns nil if the context ends first, and if nothing is under way: then
+// the caller asks by itself, and calls done when it is answered.
+func (p *autoPipe) ask(ctx context.Context, b barrier, add func(redis.Pipeliner)) (answered *roundTrip, done func()) {
+	p.mu.Lock()
+	if !p.under {
+		p.under = true
+		p.mu.Unlock()
+		return nil, p.over
+	}
+	if p.next == nil {
+		p.next = newRoundTrip()
+	}
+	r := p.next
+	r.add(b, add)
+	full := len(r.asked) >= mostTogether
+	if full {
+		p.next = nil
+	}
+	p.mu.Unlock()
+	if full {
+		p.send(r)
+		return r, nothing
+	}
+	return p.await(ctx, r), nothing
+}
+
+func nothing() {}
+
+// await returns the round trip once it is answered, or nil if the context ends first.
+func (p *autoPipe) await(ctx context.Context, r *roundTrip) *roundTrip {
+	patience := time.NewTimer(p.patience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-r.answered:
+			return r
+		case <-ctx.Done():
+			return nil
+		case <-patience.C:
+			if p.takeIf(r) {
+				p.send(r)
+				return r
+			}
+		}
+	}
+}
+
+// over sends what was asked while a round trip was under way.
+func (p *autoPipe) over() {
+	if r := p.take(); r != nil {
+		go func() {
+			for ; r != nil; r = p.take() {
+				p.send(r)
+			}
+		}()
+	}
+}
+
+// take takes out what is to be sent next. If there is nothing, nothing is under way.
+func (p *autoPipe) take() *roundTrip {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.next
+	p.next, p.under = nil, r != nil
+	return r
+}
+
+// takeIf takes out the round trip if it is still to be sent.
+func (p *autoPipe) takeIf(r *roundTrip) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next != r {
+		return false
+	}
+	p.next = nil
+	return true
+}
+
+func (p *autoPipe) send(r *roundTrip) {
+	ctx, cancel := context.WithTimeout(context.Background(), pipeTimeout)
+	defer cancel()
+	r.send(ctx, p.conn)
+}
