@@ -11,6 +11,7 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
 )
@@ -132,6 +133,8 @@ func (a *attempt) read(ctx context.Context, m *Model, q query) (answer, error) {
 // Do sends the request and keeps what go-openai does not.
 func (a *attempt) Do(r *http.Request) (*http.Response, error) {
 	a.sent = true
+	propagation.TraceContext{}.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
+	r.Header.Del("tracestate") // what others have written into the trace is not for the provider
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { a.left.Store(true) }}))
 	resp, err := a.client.Do(r) //nolint:gosec // the operator says where the model is
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
@@ -103,6 +105,33 @@ func TestAnAnswerIsPutTogetherByIndexAndByteForByte(t *testing.T) {
 	require.Positive(t, got.Usage.InputTokens)
 	require.Positive(t, got.Usage.OutputTokens)
 	require.Zero(t, got.Usage.ToolCalls)
+}
+
+// Each attempt continues the trace of the request, and carries nothing else of it: the
+// server is often another company's.
+func TestARequestNamesItsTraceAndNothingElse(t *testing.T) {
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	bag, err := baggage.Parse("user=bo")
+	require.NoError(t, err)
+	traced := propagation.TraceContext{}.Extract(baggage.ContextWithBaggage(t.Context(), bag), propagation.MapCarrier{"traceparent": caller, "tracestate": "a=b"})
+	for _, api := range []openaimodel.API{openaimodel.Chat, openaimodel.Responses} {
+		for want, ctx := range map[string]context.Context{caller: traced, "": t.Context()} {
+			var sent []http.Header
+			sim := openaisim.New(always(twoCalls))
+			sim.Fail(openaisim.Fault{Kind: openaisim.Unavailable})
+			m := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				sent = append(sent, r.Header.Clone())
+				sim.ServeHTTP(w, r)
+			}), by(api))
+			_, err := m.Request(ctx, ask("go", "read_file"))
+			require.NoError(t, err)
+			require.Len(t, sent, 2)
+			for _, h := range sent {
+				require.Equal(t, want, h.Get("Traceparent"))
+				require.Empty(t, h.Get("Tracestate")+h.Get("Baggage"))
+			}
+		}
+	}
 }
 
 func TestTheModelNamesEverythingThatIsWrongWithItsConfig(t *testing.T) {
