@@ -108,7 +108,7 @@ func (s tracedRuns) Commit(ctx context.Context, c agentrun.Commit) error {
 		if w != nil {
 			w.committed(r)
 		}
-		if r.Version == 0 && w == nil { // a message, or a request of a remote agent
+		if r.Version == 0 && w == nil && r.Executor == "" && !r.CallsOnly { // a message; a remote run has no span
 			trace.SpanFromContext(ctx).AddLink(link(spanOfRun(r.ID), "run"))
 		}
 	}
@@ -139,7 +139,10 @@ func (t *Traces) claimed(ctx context.Context, w *worked, r agentrun.Run) {
 		attribute.String("gen_ai.conversation.id", string(r.Thread)), attribute.String("countersign.run.id", string(r.ID)),
 	)}
 	if r.Batch != "" {
-		o = append(o, trace.WithLinks(link(spanOfWait(r.Batch), "wait"), link(spanOfRun(r.Parent), "deferred run")))
+		o = append(o, trace.WithLinks(link(spanOfWait(r.Batch), "wait")))
+		if !r.CallsOnly { // else that is a remote run
+			o = append(o, trace.WithLinks(link(spanOfRun(r.Parent), "deferred run")))
+		}
 	}
 	name := "invoke_agent " + r.Agent
 	w.used = r.Usage

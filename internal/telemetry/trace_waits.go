@@ -29,8 +29,12 @@ func (t *Traces) moved(ctx context.Context, b approvals.Batch, events []approval
 
 // waited is the trace of a wait, with a span for each call.
 func (t *Traces) waited(ctx context.Context, b approvals.Batch, until time.Time) {
+	var links []trace.Link
+	if b.Executor == "" { // a remote run has no span
+		links = append(links, link(spanOfRun(b.Run), "deferred run"))
+	}
 	ctx, span := t.begin(ctx, spanOfWait(b.ID), "countersign.wait", trace.WithTimestamp(b.OpenedAt),
-		trace.WithLinks(link(spanOfRun(b.Run), "deferred run")), trace.WithAttributes(
+		trace.WithLinks(links...), trace.WithAttributes(
 			attribute.String("countersign.approval.batch", string(b.ID)), attribute.String("countersign.run.id", string(b.Run)),
 			attribute.String("gen_ai.agent.name", b.Agent), attribute.String("gen_ai.conversation.id", b.Thread),
 			attribute.Float64("countersign.approval.wait", seconds(until.Sub(b.OpenedAt))),

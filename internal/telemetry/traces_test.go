@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
@@ -147,6 +148,34 @@ func TestAToolContinuesTheTraceOfItsRun(t *testing.T) {
 		require.False(t, trace.SpanContextFromContext(ctx).IsValid(), "no run is claimed")
 		return nil
 	})(t.Context(), "run-01-b"))
+}
+
+// A remote run has no spans, so nothing is linked to it: its request is linked to the
+// wait, and so is a worker that executes its calls after the gateway has stopped.
+func TestNoLinkLeadsToARemoteRun(t *testing.T) {
+	traces, spans := recorded(t)
+	store, at := traces.Runs(runner{}), time.Now()
+	batch := approvals.Batch{ID: "batch-01-a", Run: "run-01-a", Executor: "intake", OpenedAt: at}
+	request := traces.HTTP(true, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		require.NoError(t, store.Commit(r.Context(), agentrun.Commit{
+			Runs:  []agentrun.Run{{ID: batch.Run, Executor: "intake"}, {ID: "run-01-b", CallsOnly: true}},
+			Opens: &agentrun.OpenBatch{Batch: batch},
+		}))
+	}))
+	request.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/approvals", nil))
+	require.NoError(t, store.Commit(t.Context(), agentrun.Commit{Moves: &agentrun.BatchMove{Batch: batch, Events: []approvals.Event{approvals.Resolved{At: at}}}}))
+	executes := agentrun.Run{ID: "run-01-b", CallsOnly: true, Parent: batch.Run, Batch: batch.ID}
+	require.NoError(t, works(t, traces, executes, func(context.Context, agentrun.Store) error { return nil }))
+
+	ended := spans.Ended()
+	require.Len(t, ended, 3)
+	asked, wait, executed := ended[0], ended[1], ended[2]
+	require.Equal(t, "countersign.wait", wait.Name())
+	require.Empty(t, wait.Links())
+	for _, s := range []sdktrace.ReadOnlySpan{asked, executed} {
+		require.Len(t, s.Links(), 1, s.Name())
+		require.Equal(t, wait.SpanContext().SpanID(), s.Links()[0].SpanContext.SpanID(), s.Name())
+	}
 }
 
 // A run that someone else has makes no span, and neither does a wait that was not
