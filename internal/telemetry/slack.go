@@ -51,8 +51,13 @@ var (
 	codeForm   = regexp.MustCompile(`^[a-z][a-z_]{0,59}$`)
 )
 
+// longestAnswer bounds what is read of an answer to find its code. The longest are pages
+// of users.list, of a few MiB.
+const longestAnswer = 16 << 20
+
 // RoundTrip implements [http.RoundTripper]. It reads what Slack answers, as the
-// client would, because the code is in it.
+// client would, because the code is in it. What is longer than any answer is left to
+// the client.
 func (s *slackCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	method := path.Base(r.URL.Path)
 	if !methodForm.MatchString(method) {
@@ -80,10 +85,14 @@ func (s *slackCalls) code(method string, resp *http.Response) string {
 		}
 		return "http_" + strconv.Itoa(resp.StatusCode)
 	}
-	body, err := io.ReadAll(resp.Body)
-	resp.Body = rest{io.MultiReader(bytes.NewReader(body), failing{err}), resp.Body}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer+1))
 	if err != nil {
+		resp.Body = rest{io.MultiReader(bytes.NewReader(body), failing{err}), resp.Body}
 		return "cut_off"
+	}
+	resp.Body = rest{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
+	if len(body) > longestAnswer {
+		return "unreadable"
 	}
 	if bytes.HasPrefix(body, []byte(`{"ok":true`)) {
 		return "ok"
@@ -112,9 +121,4 @@ type rest struct {
 // failing ends a body as it ended on the wire.
 type failing struct{ err error }
 
-func (f failing) Read([]byte) (int, error) {
-	if f.err == nil {
-		return 0, io.EOF
-	}
-	return 0, f.err
-}
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

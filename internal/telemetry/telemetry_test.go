@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -155,6 +157,48 @@ func TestCallsOfSlackAreCountedByTheirCode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endless is a body that counts how much of it was read.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.read += len(p); e.read > 64<<20 {
+		return 0, errors.New("far too much was read")
+	}
+	copy(p, bytes.Repeat([]byte{' '}, len(p)))
+	return len(p), nil
+}
+
+// A server that never stops answering is left to the client, which has a bound.
+func TestAnAnswerOfSlackIsNotReadWithoutABound(t *testing.T) {
+	m, body := newMetrics(), &endless{}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://slack.com/api/chat.update", nil)
+	resp, err := m.Slack(slackAnswer(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body)}, nil
+	})).RoundTrip(r)
+	require.NoError(t, err)
+	require.LessOrEqual(t, body.read, 17<<20)
+	require.Contains(t, scrape(t, m), `countersign_slack_calls_total{code="unreadable",method="chat.update"} 1`)
+	n, err := io.CopyN(io.Discard, resp.Body, 20<<20)
+	require.NoError(t, err, "the client reads the same as without the metrics")
+	require.EqualValues(t, 20<<20, n)
+	require.NoError(t, resp.Body.Close())
+}
+
+// An answer that breaks off does so for the client, too.
+func TestAnAnswerOfSlackThatBreaksOffIsCountedAsSuch(t *testing.T) {
+	m := newMetrics()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://slack.com/api/chat.update", nil)
+	resp, err := m.Slack(slackAnswer(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"ok":true`), iotest.ErrReader(io.ErrUnexpectedEOF)))}, nil
+	})).RoundTrip(r)
+	require.NoError(t, err)
+	require.Contains(t, scrape(t, m), `countersign_slack_calls_total{code="cut_off",method="chat.update"} 1`)
+	got, err := io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, `{"ok":true`, string(got))
+	require.NoError(t, resp.Body.Close())
 }
 
 // A handler can still stream and set deadlines, and a path that nobody serves is no
