@@ -22,6 +22,7 @@ import (
 	"github.com/countersign/countersign/internal/receipt"
 	"github.com/countersign/countersign/internal/rulecheck"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/telemetry"
 	"github.com/countersign/countersign/internal/tools/mcpreview"
@@ -142,9 +143,10 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 
 // newUI asks Slack for the bot's identity, so that a wrong token fails the start.
 func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (*slackui.UI, error) {
-	asking, cancel := context.WithTimeout(ctx, 15*time.Second)
+	const patience = 15 * time.Second
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	who, err := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(e.SlackAPIURL)).AuthTestContext(asking)
+	who, err := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(e.SlackAPIURL), slack.OptionHTTPClient(slackapi.HTTPClient(patience, nil))).AuthTestContext(asking)
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// answering is a client of a Slack that answers everything with the body.
+// answering is a client of a Slack that answers everything with the body. It has the
+// time to read the longest one on a busy machine.
 func answering(t *testing.T, length, body string) *Client {
 	t.Helper()
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -24,7 +26,7 @@ func answering(t *testing.T, length, body string) *Client {
 		_, _ = fmt.Fprint(w, body)
 	}))
 	t.Cleanup(at.Close)
-	return New(func() string { return "xoxb" }, at.URL, nil)
+	return &Client{client: slack.New("xoxb", slack.OptionAPIURL(at.URL+"/"), slack.OptionHTTPClient(HTTPClient(time.Minute, nil)))}
 }
 
 // These blocks are none, which the client does not notice.

@@ -37,19 +37,19 @@ type Client struct {
 // New returns a client of the Web API at the URL. Its requests go through the
 // transport; nil is that of net/http.
 func New(token func() string, url string, through http.RoundTripper) *Client {
+	return &Client{client: slack.New(token(),
+		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
+		slack.OptionHTTPClient(HTTPClient(CallTimeout, through)))}
+}
+
+// HTTPClient returns a client for requests to Slack, which reads no more than an answer
+// can be. It follows no redirect: Slack sends none, and most requests hold the token in
+// their body, which would go with them. The transport may be nil.
+func HTTPClient(timeout time.Duration, through http.RoundTripper) *http.Client {
 	if through == nil {
 		through = http.DefaultTransport
 	}
-	return &Client{client: slack.New(token(),
-		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
-		slack.OptionHTTPClient(HTTPClient(CallTimeout, answers{through})))}
-}
-
-// HTTPClient returns a client for requests to Slack. It follows no redirect: Slack sends
-// none, and most requests hold the token in their body, which would go with them. The
-// transport may be nil.
-func HTTPClient(timeout time.Duration, through http.RoundTripper) *http.Client {
-	return &http.Client{Timeout: timeout, Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error {
+	return &http.Client{Timeout: timeout, Transport: answers{through}, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
 }
