@@ -101,8 +101,11 @@ func (f *failures) sender(r *http.Request) netip.Addr {
 	return at
 }
 
-// ipOf reads an address, with a port or without.
+// ipOf reads an address, with a port or without. One of IPv6 may be in brackets.
 func ipOf(text string) netip.Addr {
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+		text += ":0"
+	}
 	if p, err := netip.ParseAddrPort(text); err == nil {
 		return p.Addr().Unmap().WithZone("")
 	}
