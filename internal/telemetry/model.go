@@ -19,9 +19,9 @@ type modelMetrics struct {
 
 func newModelMetrics() modelMetrics {
 	return modelMetrics{
-		requests: counter("model_requests_total", "Requests to models, by model and outcome.", "model", "outcome"),
+		requests: counter("model_requests_total", "Requests to models, by model and outcome. One that is sent again after a failure counts once, as it ended.", "model", "outcome"),
 		tokens:   counter("model_tokens_total", "Tokens that models read and wrote.", "model", "direction"),
-		took:     histogram("model_request_duration_seconds", "How long requests to models took.", work, "model"),
+		took:     histogram("model_request_duration_seconds", "How long requests to models took, from the first attempt to the end of the last.", work, "model"),
 		names:    &bounded{},
 	}
 }
