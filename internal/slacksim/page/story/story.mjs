@@ -65,6 +65,15 @@ const card = (page) => thread(page).locator(".blocks.kit").filter({ hasText: "20
 /** sure goes through the dialog that stands before a signature that may destroy something. */
 const sure = (page) => page.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
 
+/** follow keeps everything that the guide says, with what the thread shows meanwhile. */
+const follow = (page) => page.evaluate(() => {
+  window.followed = [];
+  new MutationObserver(() => {
+    const guide = document.querySelector(".guide p")?.textContent;
+    if (guide && guide !== window.followed.at(-1)?.guide) window.followed.push({ guide, thread: document.querySelector(".thread")?.textContent ?? "" });
+  }).observe(document.body, { subtree: true, childList: true, characterData: true });
+});
+
 /** gone waits until a file is no longer there. */
 async function gone(name) {
   for (let n = 0; n < 1200 && existsSync(file(name)); n++) await new Promise((r) => setTimeout(r, 50));
@@ -74,6 +83,7 @@ async function gone(name) {
 async function withTheMouse() {
   const page = await screen();
   await page.getByText("An agent works here").waitFor();
+  await follow(page);
   await shot(page, "01-welcome");
 
   // Alice writes the mention, completing the name.
@@ -145,6 +155,12 @@ async function withTheMouse() {
   for (const words of [/Approved/, /Denied/, /Bob Brandt/, /Legal still needs it <!channel> &lt;b&gt;\*now\*/, /today at/]) assert.match(decided, words);
   assert.equal(await thread(page).locator(".mention", { hasText: "@channel" }).count(), 0, "nothing pings by injection");
   await shot(page, "08-decided");
+
+  // The guide spoke of an answer only once there was one.
+  await guide(page).getByText("Done. The answer is in the thread").waitFor();
+  for (const { guide, thread } of await page.evaluate(() => window.followed)) {
+    assert.ok(!/^(Done|The agent answered)/.test(guide) || /2023-q1-sales\.txt: deleted/.test(thread), `the guide said too early: ${guide}`);
+  }
 
   // The inspector: what happened in words, by keyboard to the batch in
   // Redis, and to the signed click and the call that drew the card.

@@ -45,6 +45,7 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
     case "refused":
       return tell([], "Ask", "The bot refused. It says why below.", next.instead && as(next.instead));
     case "work":
+      if (next.outcome !== "none") return tell(["Ask", "Approve"], "Read", "Everything is decided. The agent continues, and then answers in the thread.", open(next.ask, "Open the thread"));
       if (next.ask.user !== me.id) return tell([], "Ask", `${nameOf(state.people.find((p) => p.id === next.ask.user), next.ask.user).split(" ")[0]} asked. There is no answer yet.`, tries);
       return tell([], "Ask", "The agent is working. It reads on its own, and stops before it changes anything.");
     case "many":

@@ -7,10 +7,10 @@ export type Next =
   | { kind: "refused"; ask: Message; instead?: Person }
   | { kind: "decide"; card: Message; groups: string[]; approvers: Person[]; later: Person[]; editable: boolean; outsider?: Person }
   | { kind: "many"; card: Message }
-  | { kind: "work"; ask: Message }
+  | { kind: "work"; ask: Message; outcome: Outcome }
   | { kind: "read"; ask: Message; last: Message; outcome: Outcome };
 
-/** Outcome is how the calls of a thread ended; "none": no card asked for anything. */
+/** Outcome is how the calls of a request ended; "none": no card has asked for anything that is settled. */
 export type Outcome = "none" | "decided" | "undecided";
 
 /** decisive says whether the blocks hold a button that decides something. */
@@ -41,9 +41,13 @@ export function nextOf(state: State, me: Person, messages: Message[]): Next {
     };
   }
   if (!ask || !last) return { kind: "nothing" };
-  if (!last.bot_id) return { kind: "work", ask };
-  return { kind: "read", ask, last, outcome: outcomeOf(within) };
+  const outcome = outcomeOf(within.filter((m) => m.ts > ask.ts));
+  if (!last.bot_id || within.some(reports)) return { kind: "work", ask, outcome };
+  return { kind: "read", ask, last, outcome };
 }
+
+/** reports says whether a message of the app tells how far a request is, which is no answer. An answer begins with the agent's name and a colon. */
+const reports = (m: Message) => !!m.bot_id && /^(<@\w+> wrote on the web\. )?(Queued\b|Waiting for |Everything is decided\. The agent continues|(Everything is decided\. )?[^\s:]+ is (about to start|thinking|working)\.$)/.test(m.text);
 
 /** lines lists the lines of the rich text in blocks, those of lists too, each as its elements. */
 const lines = (blocks: Json[]): Json[][] => {

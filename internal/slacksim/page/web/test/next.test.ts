@@ -63,6 +63,21 @@ test("a list of many is not a card that names approvers", () => {
   assert.equal(told(alice, ask(alice), asks(bot("2.0", [text("Tools: ", true)]))).kind, "many");
 });
 
+test("how far a request is, is no answer to it", () => {
+  const says = (ts: string, text: string): Message => ({ ...bot(ts), text });
+  const after = (...messages: Message[]) => {
+    const next = told(alice, ask(alice), ...messages);
+    return next.kind === "work" ? "work, " + next.outcome : next.kind;
+  };
+  for (const words of ["ops is about to start.", "ops is thinking.", "ops is working.", "<@UALICE> wrote on the web. ops is working.", "Waiting for approval of 2 calls. The card is in this thread.", "Queued behind 2 requests in this thread."]) {
+    assert.equal(after(says("2.0", words)), "work, none", words);
+  }
+  const card = bot("3.0", [text("✅ Approved", true), text(" by "), user(bob)]);
+  for (const words of ["Everything is decided. The agent continues.", "Everything is decided. ops is working."]) assert.equal(after(says("2.0", words), card), "work, decided", words);
+  assert.equal(after(says("2.0", "Everything is decided. The result is below."), card, says("4.0", "<@UALICE> ops: Done.")), "read");
+  for (const words of ["ops: is working.", "ops: The mail server is working.", "⚠ The agent couldn't finish."]) assert.equal(after(says("2.0", words)), "read", words);
+});
+
 test("the card is spoken of only if one was decided", () => {
   const outcome = (...lines: Json[][]) => {
     const next = told(alice, ask(alice), bot("2.0", ...lines), bot("3.0", [text("The answer: Approved")]));
