@@ -74,6 +74,12 @@ const follow = (page) => page.evaluate(() => {
   }).observe(document.body, { subtree: true, childList: true, characterData: true });
 });
 
+/** seen waits until all of an element is in the part of its list that the window shows. */
+const seen = async (page, element) => page.waitForFunction((node) => {
+  const [own, list] = [node, node.closest(".scroller")].map((n) => n.getBoundingClientRect());
+  return own.top >= list.top - 1 && own.bottom <= list.bottom + 1;
+}, await element.elementHandle());
+
 /** gone waits until a file is no longer there. */
 async function gone(name) {
   for (let n = 0; n < 1200 && existsSync(file(name)); n++) await new Promise((r) => setTimeout(r, 50));
@@ -108,13 +114,16 @@ async function withTheMouse() {
   for (const words of ["Alice Amari", "2023-q1-sales.txt", "2023-q2-sales.txt", "delete_file", "@sre"]) await card(page).getByText(words).first().waitFor();
   await shot(page, "04-card");
 
-  // Dave cannot approve: only he sees the refusal.
+  // Dave cannot approve: only he sees the refusal, which comes into view below a
+  // card that is longer than the window.
+  await page.setViewportSize({ width: 1360, height: 600 });
   await act(page, "Dave Duarte");
   await card(page).getByRole("button", { name: /^Approve/ }).first().click();
   await sure(page);
   const refusal = thread(page).locator(".ephemeral");
   await refusal.getByText("Only visible to you").waitFor();
   assert.match(await refusal.innerText(), /You can't approve this. Nothing changed. @sre can approve it./);
+  await seen(page, refusal);
   await shot(page, "05-refusal");
   await act(page, "Bob Brandt");
   await card(page).waitFor();
@@ -143,11 +152,22 @@ async function withTheMouse() {
   assert.equal(await reason.getAttribute("aria-invalid"), "true");
   await shot(page, "07-modal-error");
   await reason.fill("Legal still needs it <!channel> &lt;b&gt;*now*");
+  await thread(page).locator(".scroller").evaluate((list) => { list.scrollTop = 0; });
   await modal.getByRole("button", { name: "Deny", exact: true }).click();
   await modal.waitFor({ state: "detached" });
 
+  // Bob has scrolled up: he is told of the answer, and it comes when he asks for it.
+  const answer = thread(page).getByText(/2023-q1-sales\.txt: deleted/);
+  const arrived = thread(page).getByRole("button", { name: "New message" });
+  await arrived.waitFor();
+  await shot(page, "08-new-message");
+  assert.equal(await thread(page).locator(".scroller").evaluate((list) => list.scrollTop), 0, "the thread moved under a person who reads");
+  await arrived.click();
+  await seen(page, answer);
+  await arrived.waitFor({ state: "detached" });
+  await page.setViewportSize({ width: 1360, height: 860 });
+
   // The answer, the decided card and the files.
-  await thread(page).getByText(/2023-q1-sales\.txt: deleted/).waitFor();
   await gone("2023-q1-sales.txt");
   assert.ok(existsSync(file("2023-q2-sales.txt")) && existsSync(file("2026-q1-sales.txt")));
   await card(page).getByRole("button", { name: /^(Approve|Deny)/ }).first().waitFor({ state: "detached" });

@@ -2,6 +2,7 @@
 const paths: Record<string, string> = {
   close: "M5 5l10 10M15 5L5 15",
   back: "M12 4l-6 6 6 6",
+  down: "M10 4v12M5 11l5 5 5-5",
   menu: "M3 5.5h14M3 10h14M3 14.5h14",
   more: "M4.5 10h.01M10 10h.01M15.5 10h.01",
   lock: "M5.5 9h9v7h-9zM7.5 9V6.5a2.5 2.5 0 015 0V9",

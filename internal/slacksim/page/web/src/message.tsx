@@ -104,17 +104,23 @@ interface ListProps {
   unreadAfter?: string;
   freshThread?(root: string): boolean;
   head?: ReactNode;
-  foot?: ReactNode;
 }
 
-/** MessageList shows messages by day and stays at the bottom as more arrive. */
-export function MessageList({ label, messages, replies, onThread, unreadAfter, freshThread, head, foot }: ListProps) {
+/**
+ * MessageList shows messages by day and stays at the bottom as more arrive. To a person
+ * who scrolled away it says that there are more. It goes to what they write, and to what
+ * only they are told, wherever they are.
+ */
+export function MessageList({ label, messages, replies, onThread, unreadAfter, freshThread, head }: ListProps) {
   const { seen, now } = useWorkspace();
   const [dismissed, setDismissed] = useState<string[]>([]);
   const scroller = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
   const set = useRef(0); // where the list itself scrolled to
+  const [missed, setMissed] = useState<string>(); // the first message that arrived while the person was elsewhere
   const shown = messages.filter((m) => !dismissed.includes(m.ts));
+  const known = useRef(shown.at(-1)?.ts ?? "");
+  const more = missed === undefined ? 0 : shown.filter((m) => m.ts >= missed).length;
   const first = unreadAfter === undefined ? undefined : shown.find((m) => m.ts > unreadAfter && m.user !== seen.me.id)?.ts;
 
   /** settle shows the last message: its end, or its start if it is too long to see whole. */
@@ -126,7 +132,30 @@ export function MessageList({ label, messages, replies, onThread, unreadAfter, f
     node.scrollTop = last && last.offsetHeight > node.clientHeight ? start : node.scrollHeight;
     set.current = node.scrollTop;
   }
+  function scrolled() {
+    const node = scroller.current!;
+    stuck.current = Math.abs(node.scrollTop - set.current) < 2 || node.scrollHeight - node.scrollTop - node.clientHeight < 60;
+    const line = missed && node.querySelector(`[data-ts="${missed}"]`);
+    if (stuck.current || (line && line.getBoundingClientRect().bottom < node.getBoundingClientRect().bottom)) setMissed(undefined);
+  }
+  /** follow goes to the newest message, and stays there. */
+  function follow() {
+    stuck.current = true;
+    setMissed(undefined);
+    settle();
+    scroller.current!.focus();
+  }
   useLayoutEffect(() => { stuck.current = true; }, [label, seen.me.id]);
+  useLayoutEffect(() => {
+    const arrived = shown.filter((m) => m.ts > known.current);
+    if (!arrived.length) return;
+    known.current = arrived.at(-1)!.ts;
+    if (arrived.some((m) => m.is_ephemeral || m.user === seen.me.id)) {
+      stuck.current = true;
+      setMissed(undefined);
+    }
+    if (!stuck.current) setMissed((before) => before ?? arrived[0]!.ts);
+  });
   useLayoutEffect(settle);
   useEffect(() => {
     const node = scroller.current!;
@@ -153,13 +182,12 @@ export function MessageList({ label, messages, replies, onThread, unreadAfter, f
     before = m;
   }
   return (
-    <div className="scroller" ref={scroller} tabIndex={0} role="region" aria-label={label}
-      onScroll={(e) => { const n = e.currentTarget; stuck.current = Math.abs(n.scrollTop - set.current) < 2 || n.scrollHeight - n.scrollTop - n.clientHeight < 60; }}>
+    <div className="scroller" ref={scroller} tabIndex={0} role="region" aria-label={label} onScroll={scrolled}>
       <div className="inner">
         {head}
         <ol className="messages" aria-label={label}>{rows}</ol>
-        {foot}
       </div>
+      {more > 0 && <div className="missed"><button type="button" onClick={follow}><Icon name="down" />{more === 1 ? "New message" : `${more} new messages`}</button></div>}
     </div>
   );
 }
