@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,7 +62,7 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 	for _, want := range []string{
 		"agent ops was asked for", "the model was given a prompt", "it calls delete_file", "people are asked about delete_file",
 		"U0BOB decided: approve", "the call is approved", "everything is decided", "agent ops takes up the answers", "delete_file began",
-		"delete_file ended after", "the model was given the result of delete_file: failed", "the run is completed.", " is completed\n",
+		"delete_file ended after", "what became of the call: failed", "the model was given the result of delete_file: failed", "the run is completed\t", " is completed\n",
 	} {
 		found := strings.Index(story[at:], want)
 		require.GreaterOrEqual(t, found, 0, "%q is next in\n%s", want, story)
@@ -76,6 +77,14 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 		requireNothingForeign(t, text)
 	}
 	require.Empty(t, adminJSON[parkedRow](f, "parked"))
+
+	// The journal is stored after the call has ended, and may be by a while.
+	journal, err := f.b.store.Journal(t.Context(), approvals.RunID(last))
+	require.NoError(t, err)
+	require.Len(t, journal, 1)
+	journal[0].At = journal[0].At.Add(time.Hour)
+	require.NoError(t, f.b.store.Commit(t.Context(), agentrun.Commit{Request: "slow", Entries: journal}))
+	require.Equal(t, story, f.admin("run", last))
 }
 
 // The calls that an agent elsewhere hands in are no answer of a model of this program.

@@ -114,13 +114,13 @@ func executionOf(f Finish, words string, at time.Time) approvals.Execution {
 		return approvals.Execution{State: approvals.InDoubt, At: at, Took: f.Took, Words: words}
 	case AsideNone:
 	}
-	e := approvals.Execution{State: approvals.RanFailed, At: at, Took: f.Took}
+	e := approvals.Execution{State: approvals.RanFailed, At: endOf(f.Part, at), Took: f.Took}
 	result, ok := f.Part.(ToolReturn)
 	switch {
 	case f.Unsure:
 		e.State, e.Words = approvals.InDoubt, wordsOf(f.Part)
 	case ok && result.Outcome == OutcomeSuccess:
-		e.State, e.At, e.Excerpt = approvals.Ran, result.At, wordsOf(f.Part)
+		e.State, e.Excerpt = approvals.Ran, wordsOf(f.Part)
 	default:
 		e.Words = wordsOf(f.Part)
 	}

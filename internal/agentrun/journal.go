@@ -25,6 +25,35 @@ type Entry struct {
 	Version int64  // of this document; 0 before it is stored
 }
 
+// Ended returns when a finished execution ended: At is when that was stored, which is
+// later.
+func (e Entry) Ended() time.Time { return endOf(e.Finish.Part, e.At) }
+
+// endOf returns when the execution ended that gave this part and is known to be over at
+// at.
+func endOf(part RequestPart, at time.Time) time.Time {
+	var end time.Time
+	switch p := part.(type) {
+	case ToolReturn:
+		end = p.At
+	case RetryPrompt:
+		end = p.At
+	case UserPrompt, nil: // no execution ends in a prompt
+	}
+	if end.IsZero() || end.After(at) {
+		return at
+	}
+	return end
+}
+
+// Began returns when the execution began, as far as the entry knows.
+func (e Entry) Began() time.Time {
+	if e.State != EntryFinished {
+		return e.At
+	}
+	return e.Ended().Add(-e.Finish.Took)
+}
+
 // EntryState says how far an execution is.
 type EntryState string
 

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// A moment is something that happened to a run. It has no arguments and nothing
+// that people or models wrote.
+type moment struct {
+	At    time.Time            `json:"at"`
+	Kind  momentKind           `json:"kind"`
+	What  string               `json:"what"` // for people
+	Run   approvals.RunID      `json:"run"`
+	Batch approvals.BatchID    `json:"batch,omitempty"`
+	Call  approvals.ToolCallID `json:"call,omitempty"`
+	Tool  string               `json:"tool,omitempty"`
+	By    approvals.UserID     `json:"by,omitempty"`
+
+	Agent        string            `json:"agent,omitempty"`
+	Model        string            `json:"model,omitempty"`
+	InputTokens  int               `json:"input_tokens,omitempty"`
+	OutputTokens int               `json:"output_tokens,omitempty"`
+	Outcome      agentrun.Outcome  `json:"outcome,omitempty"` // of a result
+	Took         float64           `json:"took_seconds,omitempty"`
+	Unsure       bool              `json:"unsure,omitempty"` // it is not known whether the call took effect
+	Doubt        bool              `json:"doubt,omitempty"`  // people are asked what became of the call
+	Check        string            `json:"check,omitempty"`
+	Answer       string            `json:"answer,omitempty"` // of the check
+	Verdict      approvals.Verdict `json:"verdict,omitempty"`
+	Status       string            `json:"status,omitempty"` // of the call when it is settled, and of the run when it ends
+	State        string            `json:"state,omitempty"`  // what became of the call, or of a message for a webhook
+	Webhook      string            `json:"webhook,omitempty"`
+	Type         string            `json:"type,omitempty"` // of the message for it
+	Work         state.Kind        `json:"work,omitempty"` // that was given up
+	Attempts     int               `json:"attempts,omitempty"`
+}
+
+// momentKind says what happened. The kinds of facts are those of the event stream.
+type momentKind string
+
+const (
+	runCreated    momentKind = "run_created"
+	runEnded      momentKind = "run_ended"
+	modelPrompted momentKind = "model_prompted"
+	modelAnswered momentKind = "model_answered"
+	callMade      momentKind = "call_made"
+	resultGiven   momentKind = "result_given"
+	retryAsked    momentKind = "retry_asked"
+
+	callClaimed    momentKind = "call_claimed"
+	callBegan      momentKind = "call_began"
+	callEnded      momentKind = "call_ended"
+	callNotRun     momentKind = "call_not_run"
+	callUnapproved momentKind = "call_unapproved"
+
+	factOpened    momentKind = "opened"
+	factDecided   momentKind = "decided"
+	factRetracted momentKind = "retracted"
+	factAmended   momentKind = "amended"
+	factReminded  momentKind = "reminded"
+	factEscalated momentKind = "escalated"
+	factFulfilled momentKind = "fulfilled"
+	factSettled   momentKind = "settled"
+	factConcluded momentKind = "concluded"
+	factReported  momentKind = "reported"
+	factResolved  momentKind = "resolved"
+
+	workParked   momentKind = "work_parked"
+	webhookMade  momentKind = "webhook_made"
+	webhookTried momentKind = "webhook_tried"
+)
+
+// A story is what happened to the runs of a conversation that follow from each other.
+// Its moments are in the order of their times, except that none comes before what it
+// follows from: two replicas have two clocks, and of two things within a millisecond
+// either may have the earlier time.
+type story struct {
+	told      []told
+	reached   map[lane]time.Time
+	concluded []moment // that follow from what the next run executes
+}
+
+type told struct {
+	moment
+
+	order time.Time // At, or the order of what it follows from, if that is later
+}
+
+// A lane is a thing to which one moment happens after the other.
+type lane string
+
+const (
+	laneRun     lane = "run "     // and its id: its messages
+	laneBegun   lane = "begun "   // and the id of a run: its beginning
+	laneDone    lane = "done "    // and the id of a run: what it executed
+	laneCall    lane = "call "    // and its id
+	laneBatch   lane = "batch "   // and its id: what people did about it
+	laneWebhook lane = "webhook " // and the id of a message for it
+)
+
+// add adds a moment that follows from what is on the lanes after, and that is on the
+// lanes on from now on. What it follows from was added before.
+func (s *story) add(m moment, after []lane, on ...lane) {
+	order := m.At
+	for _, l := range after {
+		order = latest(order, s.reached[l])
+	}
+	if s.reached == nil {
+		s.reached = map[lane]time.Time{}
+	}
+	for _, l := range on {
+		s.reached[l] = latest(s.reached[l], order)
+	}
+	s.told = append(s.told, told{m, order})
+}
+
+// moments are those of the story in their order.
+func (s *story) moments() []moment {
+	slices.SortStableFunc(s.told, func(x, y told) int { return x.order.Compare(y.order) })
+	all := make([]moment, len(s.told))
+	for i, t := range s.told {
+		all[i] = t.moment
+	}
+	return all
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// A teller adds the moments of one run to a story.
+type teller struct {
+	*story
+
+	run     agentrun.Run
+	journal []agentrun.Entry // what is not told yet
+}
+
+func (t *teller) begun() lane { return laneBegun + lane(t.run.ID) }
+
+func (t *teller) add(m moment, after []lane, on ...lane) {
+	m.Run = t.run.ID
+	t.story.add(m, after, on...)
+}
+
+// tell adds all of the run, each moment after what it follows from. last says that no
+// run takes up the answers to it.
+func (t *teller) tell(messages []agentrun.Message, facts []approvals.Event, last bool) {
+	t.created()
+	for _, m := range messages {
+		spoken(m, t.message)
+	}
+	t.rest()
+	waits := t.run.Status == agentrun.RunDeferred // people decide after it has ended
+	for _, e := range facts {
+		t.fact(e)
+		if _, opened := e.(approvals.Opened); opened && waits {
+			t.ended()
+		}
+	}
+	if !waits {
+		t.ended()
+	}
+	if last {
+		t.rest()
+	}
+}
+
+// created adds the beginning of the run, which follows from the decisions that it
+// takes up.
+func (t *teller) created() {
+	t.add(createdOf(t.run), []lane{laneBatch + lane(t.run.Batch)}, t.begun(), laneRun+lane(t.run.ID))
+}
+
+// message adds a moment of a message. A result follows from the execution of its call.
+func (t *teller) message(m moment) {
+	lanes := []lane{laneRun + lane(t.run.ID)}
+	if m.Call != "" {
+		lanes = append(lanes, laneCall+lane(m.Call))
+	}
+	if m.Kind == resultGiven || m.Kind == retryAsked {
+		t.execution(m.Call)
+	}
+	t.add(m, lanes, lanes...)
+}
+
+// execution adds what the journal has of a call, and what became of it.
+func (t *teller) execution(call approvals.ToolCallID) {
+	t.journal = slices.DeleteFunc(t.journal, func(e agentrun.Entry) bool {
+		if e.Call == call {
+			executed(e, t.executed)
+		}
+		return e.Call == call
+	})
+	t.concluded = slices.DeleteFunc(t.concluded, func(m moment) bool {
+		if m.Call == call {
+			t.conclude(m)
+		}
+		return m.Call == call
+	})
+}
+
+func (t *teller) executed(m moment) {
+	call := laneCall + lane(m.Call)
+	t.add(m, []lane{t.begun(), call}, call, laneDone+lane(t.run.ID))
+}
+
+// conclude adds what became of a call. The moment is one of the run that asked.
+func (t *teller) conclude(m moment) {
+	t.story.add(m, []lane{laneBatch + lane(m.Batch), laneCall + lane(m.Call)}, laneDone+lane(t.run.ID))
+}
+
+// rest adds what no message is about.
+func (t *teller) rest() {
+	for len(t.journal) > 0 {
+		t.execution(t.journal[0].Call)
+	}
+	for len(t.concluded) > 0 {
+		t.execution(t.concluded[0].Call)
+	}
+}
+
+// fact adds a fact about what the run waits for. Facts follow from each other in the
+// order in which they were committed.
+func (t *teller) fact(e approvals.Event) {
+	factOf(e, func(m moment) {
+		m.Run = t.run.ID
+		batch := laneBatch + lane(m.Batch)
+		switch m.Kind { //nolint:exhaustive // only these differ
+		case factConcluded:
+			t.concluded = append(t.concluded, m)
+		case factOpened:
+			t.add(m, []lane{laneRun + lane(t.run.ID), laneDone + lane(t.run.ID)}, batch)
+		default:
+			t.add(m, []lane{batch}, batch)
+		}
+	})
+}
+
+// ended adds the end of the run, if it has ended.
+func (t *teller) ended() {
+	if t.run.EndedAt.IsZero() {
+		return
+	}
+	batch := laneBatch + lane(t.run.Deferred)
+	t.add(endedOf(t.run), []lane{laneRun + lane(t.run.ID), laneDone + lane(t.run.ID), batch}, batch)
+}
