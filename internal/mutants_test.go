@@ -111,15 +111,15 @@ var mutants = []mutant{
 		"if err := consider(); err != nil {", "if err := error(nil); err != nil {", "agentrun", "TestAnApprovedCallIsLookedAtAgain",
 	},
 	{
-		"one process at a time draws a record", "slackui/memo/memo.go",
+		"one process at a time draws a record", "slackui/memo/claim.go",
 		`n.Owner != "" && left > 0 {`, `n.Owner != "" && false {`, "slackui/memo", "TestAClaimIsLookedAtAgainSoon|TestADrawerThatWasTooSlowSavesNothing",
 	},
 	{
-		"nothing is sent to Slack without a claim", "slackui/memo/memo.go",
+		"nothing is sent to Slack without a claim", "slackui/memo/claim.go",
 		"	if h.old() {\n		if err :=", "	if false {\n		if err :=", "slackui/memo", "TestNothingIsSentWithoutAClaim",
 	},
 	{
-		"what a lost claim covered is drawn again", "slackui/memo/memo.go",
+		"what a lost claim covered is drawn again", "slackui/memo/claim.go",
 		"if h.lost && h.called && ", "if h.lost && false && ", "slackui", "ThatAStalledProcess",
 	},
 	{
