@@ -62,7 +62,7 @@ func runBench(ctx context.Context, in *call) error {
 	if o.Length <= 0 || min(o.Rounds, o.Deadlines, o.Pending, o.Replicas) <= 0 {
 		return in.wrong("--duration, --rounds, --deadlines, --pending and --replicas must be more than 0")
 	}
-	o.Stdout, o.Stderr, o.Now, o.Serve, o.Front = in.stdout, in.stderr, time.Now, serve, front
+	o.Stdout, o.Stderr, o.Now, o.Serve, o.Front = in.stdout, in.stderr, time.Now, serveBeside, front
 	return bench.Run(ctx, *o)
 }
 

@@ -8,7 +8,7 @@ import (
 
 // runDemo runs the demo, which is this program on a machine of its own.
 func runDemo(ctx context.Context, in *call) error {
-	o := demo.Options{Level: "warn", Extra: in.extra, Environ: in.environ, Stdout: in.stdout, Stderr: in.stderr, Serve: serve}
+	o := demo.Options{Level: "warn", Extra: in.extra, Environ: in.environ, Stdout: in.stdout, Stderr: in.stderr, Serve: serveBeside}
 	in.flags.StringVar(&o.Redis, "redis", "", "Use the Redis at this `URL` instead of one in memory.")
 	in.flags.StringVar(&o.Addr, "addr", "", "Serve the page at `HOST:PORT`. Without it, that is "+demo.Addr+", or a free port if it is taken.")
 	in.flags.BoolVar(&o.Expose, "expose", false, "Allow an address that other machines can reach. The demo has no login: "+

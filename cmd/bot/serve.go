@@ -54,7 +54,7 @@ func serveFlags(ctx context.Context, in *call, needs func(config.Config) error) 
 	if _, err := in.parse(); err != nil {
 		return err
 	}
-	_, stop := hangups()
+	hup, stop := hangups()
 	defer stop()
 	c, err := config.Read(*path)
 	e, envErr := config.ReadEnvironment(in.environ)
@@ -86,10 +86,18 @@ func serveFlags(ctx context.Context, in *call, needs func(config.Config) error) 
 		}
 		return errors.Join(err, l.Close())
 	}
-	return errors.Join(serve(ctx, l, c, e, in.extra, func() {}, log), keep())
+	return errors.Join(serve(ctx, l, c, e, in.extra, hup, func() {}, log), keep())
+}
+
+// serveBeside is serve for commands that run the bot beside something else.
+func serveBeside(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
+	hup, stop := hangups()
+	defer stop()
+	return serve(ctx, l, c, e, extra, hup, ready, log)
 }
 
 // hangups takes SIGHUP, which otherwise ends the process, until the function is called.
+// One that comes before it is received is kept.
 func hangups() (hup <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
@@ -129,10 +137,9 @@ func dataFlag(in *call) *string {
 //
 // It answers /healthz from the start, and everything else once Redis and Slack
 // have been reached; then it calls ready. extra are tools that agents have
-// besides those of their configuration.
-func serve(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
-	hup, stop := hangups()
-	defer stop()
+// besides those of their configuration. Each signal from hup has it read its files
+// again, also one that came before it could.
+func serve(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, hup <-chan os.Signal, ready func(), log *slog.Logger) error {
 	var front gate
 	server := &http.Server{
 		Handler:           &front,

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,4 +93,33 @@ func TestWhyTheBotDoesNotStartIsARecord(t *testing.T) {
 	var stdout, stderr strings.Builder
 	require.NoError(t, run(t.Context(), []string{"serve", "--help"}, []string{"COUNTERSIGN_LOG_FORMAT=json"}, &stdout, &stderr))
 	require.Empty(t, stderr.String())
+}
+
+// A SIGHUP that comes while the bot still reads its configuration is not forgotten: the bot
+// reads it again once it runs. It reads from a named pipe here, which shows when it does.
+func TestASIGHUPBeforeTheBotRunsIsNotForgotten(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
+	i.check()
+	pipe := filepath.Join(i.dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	path, err := binary()
+	require.NoError(t, err)
+	stderr := newOutput()
+	p := exec.CommandContext(t.Context(), path, "serve", "--config", pipe)
+	p.Env, p.Stderr = i.o.Environ, stderr
+	require.NoError(t, p.Start())
+
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // when it is being read
+	require.NoError(t, err)
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	_, err = w.WriteString(i.text)
+	require.NoError(t, errors.Join(err, w.Close()))
+	stderr.await(t, "listening")
+	again := make(chan error, 1)
+	go func() { again <- os.WriteFile(pipe, []byte(i.text), 0o600) }()
+	stderr.await(t, "the configuration has not changed")
+	require.NoError(t, <-again)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait(), stderr.String())
 }
