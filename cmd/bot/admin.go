@@ -131,7 +131,7 @@ const mostParked = 200
 // parked lists the work that was given up after many failures, and the runs
 // that wait for an operator, because they failed too often.
 func (a admin) parked(ctx context.Context, asJSON bool) error {
-	runs, err := a.store.ParkedRuns(ctx, mostParked)
+	runs, unreadable, err := a.store.ParkedRuns(ctx, mostParked)
 	if err != nil {
 		return fmt.Errorf("list the parked runs: %w", err)
 	}
@@ -143,7 +143,7 @@ func (a admin) parked(ctx context.Context, asJSON bool) error {
 	for _, r := range runs {
 		rows = append(rows, parkedRow{Kind: state.Runs, ID: string(r.ID), Agent: r.Agent, Since: r.CreatedAt, Reason: r.Failure})
 	}
-	for _, i := range items {
+	for _, i := range slices.Concat(unreadable, items) {
 		rows = append(rows, parkedRow{Kind: i.Kind, ID: i.ID, Attempts: i.Attempts, Since: i.Since, Reason: i.Reason})
 	}
 	if asJSON {
@@ -151,11 +151,7 @@ func (a admin) parked(ctx context.Context, asJSON bool) error {
 	}
 	var out strings.Builder
 	for _, r := range rows {
-		what := "agent " + r.Agent
-		if r.Agent == "" {
-			what = counted(r.Attempts, "attempt", "attempts")
-		}
-		fmt.Fprintf(&out, "%s\t%s\t%s\tsince %s\t%s\n", r.Kind, r.ID, what, since(r.Since), r.Reason)
+		fmt.Fprintln(&out, strings.Join(r.columns(), "\t"))
 	}
 	fmt.Fprintf(&out, "%d parked\n", len(rows))
 	return a.say(out.String())
@@ -168,8 +164,23 @@ type parkedRow struct {
 	ID       string     `json:"id"`
 	Agent    string     `json:"agent,omitempty"`
 	Attempts int        `json:"attempts,omitempty"`
-	Since    time.Time  `json:"since"`
+	Since    time.Time  `json:"since,omitzero"` // left out if it is not known
 	Reason   string     `json:"reason"`
+}
+
+// columns are the row as text.
+func (r parkedRow) columns() []string {
+	what, when := counted(r.Attempts, "attempt", "attempts"), "since unknown"
+	switch {
+	case r.Reason == state.Unreadable:
+		what = "cannot be read"
+	case r.Agent != "":
+		what = "agent " + r.Agent
+	}
+	if !r.Since.IsZero() {
+		when = "since " + since(r.Since)
+	}
+	return []string{string(r.Kind), r.ID, what, when, r.Reason}
 }
 
 // retry has parked work tried again: an item of the due index, or a run.

@@ -40,24 +40,41 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	if err != nil {
 		return fmt.Errorf("list what is parked: %w", err)
 	}
+	var undated []moment
 	for _, p := range parked {
 		if at := slices.IndexFunc(runs, func(r agentrun.Run) bool { return p.ID == string(r.ID) || p.ID == string(r.Deferred) }); at >= 0 {
-			what := fmt.Sprintf("work was given up after %s: %s (%s); bot admin retry %s %s", counted(p.Attempts, "attempt", "attempts"), p.Kind, p.Reason, p.Kind, p.ID)
-			told.add(moment{At: p.Since, Kind: workParked, What: what, Run: runs[at].ID, Work: p.Kind, Attempts: p.Attempts}, []lane{laneBegun + lane(runs[at].ID)})
+			m := moment{At: p.Since, Kind: workParked, What: givenUp(p), Run: runs[at].ID, Work: p.Kind, Attempts: p.Attempts}
+			if p.Since.IsZero() {
+				undated = append(undated, m)
+			} else {
+				told.add(m, []lane{laneBegun + lane(runs[at].ID)})
+			}
 		}
 	}
-	all := told.moments()
+	all := append(told.moments(), undated...)
 	if asJSON {
 		return a.sayJSON(all)
 	}
 	var out strings.Builder
 	for _, m := range all {
 		where := strings.Fields(string(m.Run) + " " + string(m.Batch) + " " + string(m.Call))
-		fmt.Fprintf(&out, "%s\t%s\t%s\n", m.At.UTC().Format("2006-01-02T15:04:05.000Z"), m.What, strings.Join(where, " "))
+		at := "at an unknown time"
+		if !m.At.IsZero() {
+			at = m.At.UTC().Format("2006-01-02T15:04:05.000Z")
+		}
+		fmt.Fprintf(&out, "%s\t%s\t%s\n", at, m.What, strings.Join(where, " "))
 	}
 	last := runs[len(runs)-1]
 	fmt.Fprintf(&out, "%s is %s\n", last.ID, last.Status)
 	return a.say(out.String())
+}
+
+func givenUp(p state.ParkedItem) string {
+	after := "after " + counted(p.Attempts, "attempt", "attempts")
+	if p.Reason == state.Unreadable {
+		after = "and its record cannot be read"
+	}
+	return fmt.Sprintf("work was given up %s: %s (%s); bot admin retry %s %s", after, p.Kind, p.Reason, p.Kind, p.ID)
 }
 
 // chain returns the run with those before and after it, in order.

@@ -12,7 +12,7 @@ import (
 // A moment is something that happened to a run. It has no arguments and nothing
 // that people or models wrote.
 type moment struct {
-	At    time.Time            `json:"at"`
+	At    time.Time            `json:"at,omitzero"` // left out if it is not known
 	Kind  momentKind           `json:"kind"`
 	What  string               `json:"what"` // for people
 	Run   approvals.RunID      `json:"run"`

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,45 +107,6 @@ func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.
 		return false, fmt.Errorf("look up a request to %s: %w", id, err)
 	}
 	return n == 1, nil
-}
-
-// oldest reads the documents of at most limit members of an index that every
-// partition has, the lowest scores first.
-func (s *Store) oldest(ctx context.Context, limit int, index func(partition) zsetKey, document func(partition, string) hashKey,
-) ([]*redis.SliceCmd, error) {
-	if limit <= 0 {
-		return nil, nil
-	}
-	pipe := s.client.Pipeline()
-	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
-	for n := range lists {
-		lists[n] = pipe.ZRangeWithScores(ctx, string(index(s.partition(n))), 0, int64(limit)-1)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
-	}
-	var found []redis.Z
-	for _, l := range lists {
-		found = append(found, l.Val()...)
-	}
-	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
-	found = found[:min(limit, len(found))]
-	if len(found) == 0 {
-		return nil, nil
-	}
-	docs := make([]*redis.SliceCmd, len(found))
-	for i, z := range found {
-		id, _ := z.Member.(string)
-		p, err := s.partitionOf(id)
-		if err != nil {
-			return nil, err
-		}
-		docs[i] = readDocument(ctx, pipe, document(p, id))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
-	}
-	return docs, nil
 }
 
 func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {

@@ -142,8 +142,9 @@ func parkedRuns(t *testing.T, c redis.UniversalClient) {
 	ctx := t.Context()
 	list := func(limit int) (found []approvals.RunID) {
 		t.Helper()
-		runs, err := s.ParkedRuns(ctx, limit)
+		runs, unreadable, err := s.ParkedRuns(ctx, limit)
 		require.NoError(t, err)
+		require.Empty(t, unreadable)
 		for _, r := range runs {
 			require.Equal(t, agentrun.RunParked, r.Status)
 			stored, err := s.Run(ctx, r.ID)

@@ -353,10 +353,16 @@ func TestWhatCannotBeReadIsInTheWayOfNothingElse(t *testing.T) {
 	damage(":{p00}:run:"+string(ids{0}.run("r")), "d")
 	damage(":{p01}:run:"+string(ids{1}.run("r")), "v")
 	require.NoError(t, c.Del(ctx, s.Prefix()+":{p02}:run:"+string(ids{2}.run("r"))).Err())
-	runs, err := s.ParkedRuns(ctx, 10)
+	runs, unreadable, err := s.ParkedRuns(ctx, 10)
 	require.NoError(t, err)
 	require.Len(t, runs, 1)
 	require.Equal(t, ids{3}.run("r"), runs[0].ID)
+	require.Len(t, unreadable, 2)
+	for n, is := range unreadable {
+		require.Equal(t, string(ids{n}.run("r")), is.ID)
+		require.Equal(t, state.Unreadable, is.Reason)
+		require.WithinDuration(t, time.Now(), is.Since, time.Hour)
+	}
 
 	d, card := state.NewDue(s, state.DueOptions{}), string(ids{2}.batch("a"))
 	damage(":{p02}:parked", "cards|"+card)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -18,10 +19,14 @@ import (
 type ParkedItem struct {
 	Kind     Kind
 	ID       string
-	Reason   string // a class of errors, never their text
+	Reason   string // a class of errors, never their text; or Unreadable
 	Attempts int
-	Since    time.Time
+	Since    time.Time // zero if it is not known
 }
+
+// Unreadable is the reason of a [ParkedItem] whose record cannot be read. Only what is
+// stored beside the record is known of it.
+const Unreadable = "unreadable"
 
 type storedParked struct {
 	versioned
@@ -71,7 +76,7 @@ func (d *Due) tell(ctx context.Context, t Task, id string) {
 }
 
 // Parked returns everything that is parked, the oldest first. Of an item whose record
-// cannot be read only the kind and the id are known, and its reason is "unreadable".
+// cannot be read only the kind and the id are known, and its reason is [Unreadable].
 func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 	pipe := d.store.client.Pipeline()
 	cmds := make([]*redis.MapStringStringCmd, approvals.Partitions)
@@ -88,7 +93,7 @@ func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 			r, err := decode[storedParked]([]byte(raw))
 			if err != nil {
 				d.store.log.WarnContext(ctx, "the record of parked work cannot be read", slog.String("kind", string(k)), slog.String("id", id), slog.Any("err", err))
-				r = storedParked{Reason: "unreadable"}
+				r = storedParked{Reason: Unreadable}
 			}
 			out = append(out, ParkedItem{k, id, r.Reason, r.Attempts, r.Since})
 		}
@@ -97,6 +102,72 @@ func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 	return out, nil
+}
+
+// ParkedRuns returns at most limit runs that are parked, the longest first. Those that
+// cannot be read are apart, with their ids and the times from which they are parked.
+func (s *Store) ParkedRuns(ctx context.Context, limit int) (runs []agentrun.Run, unreadable []ParkedItem, err error) {
+	found, docs, err := s.oldestParkedRuns(ctx, limit)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list parked runs: %w", err)
+	}
+	for i, doc := range docs {
+		d, version, err := documentOf(doc)
+		if errors.Is(err, approvals.ErrNotFound) {
+			continue // removed since we looked
+		}
+		var r agentrun.Run
+		if err == nil {
+			r, err = decodeRun(d)
+		}
+		if err != nil {
+			id, _ := found[i].Member.(string)
+			s.log.WarnContext(ctx, "a parked run cannot be read", slog.String("run", id), slog.Any("err", err))
+			unreadable = append(unreadable, ParkedItem{Kind: Runs, ID: id, Reason: Unreadable, Since: score(found[i].Score).time().UTC()})
+			continue
+		}
+		r.Version = version
+		if r.Status == agentrun.RunParked { // ended since we looked
+			runs = append(runs, r)
+		}
+	}
+	return runs, unreadable, nil
+}
+
+// oldestParkedRuns returns the ids of the runs that are parked, and their documents.
+func (s *Store) oldestParkedRuns(ctx context.Context, limit int) (found []redis.Z, docs []*redis.SliceCmd, err error) {
+	if limit <= 0 {
+		return nil, nil, nil
+	}
+	pipe := s.client.Pipeline()
+	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
+	for n := range lists {
+		lists[n] = pipe.ZRangeWithScores(ctx, string(s.partition(n).parkedRuns()), 0, int64(limit)-1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, l := range lists {
+		found = append(found, l.Val()...)
+	}
+	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
+	found = found[:min(limit, len(found))]
+	if len(found) == 0 {
+		return nil, nil, nil
+	}
+	docs = make([]*redis.SliceCmd, len(found))
+	for i, z := range found {
+		id, _ := z.Member.(string)
+		p, err := s.partitionOf(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		docs[i] = readDocument(ctx, pipe, p.run(id))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, err
+	}
+	return found, docs, nil
 }
 
 // Unpark makes a parked item due at once, with all its attempts before it. An

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -46,35 +45,6 @@ func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 	r, err := decodeRun(d)
 	r.Version = version
 	return r, wrap(err, "load run %s", id)
-}
-
-// ParkedRuns returns at most limit runs that are parked, the longest first. It logs those
-// that cannot be read, and leaves them out.
-func (s *Store) ParkedRuns(ctx context.Context, limit int) ([]agentrun.Run, error) {
-	docs, err := s.oldest(ctx, limit, partition.parkedRuns, partition.run)
-	if err != nil {
-		return nil, fmt.Errorf("list parked runs: %w", err)
-	}
-	var out []agentrun.Run
-	for _, doc := range docs {
-		d, version, err := documentOf(doc)
-		if errors.Is(err, approvals.ErrNotFound) {
-			continue // removed since we looked
-		}
-		var r agentrun.Run
-		if err == nil {
-			r, err = decodeRun(d)
-		}
-		if err != nil {
-			s.log.WarnContext(ctx, "a parked run cannot be read", slog.Any("key", doc.Args()[1]), slog.Any("err", err))
-			continue
-		}
-		r.Version = version
-		if r.Status == agentrun.RunParked { // ended since we looked
-			out = append(out, r)
-		}
-	}
-	return out, nil
 }
 
 // Messages implements [agentrun.Store]. A list that is shorter than to is
