@@ -155,7 +155,7 @@ func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.
 		}
 		pause := failed.pause(n)
 		m.log.WarnContext(ctx, "the model is asked again", slog.Int("attempt", n),
-			slog.Duration("pause", pause), slog.String("error", failed.text))
+			slog.Duration("pause", pause), slog.String("err", failed.text))
 		if err := m.wait(ctx, pause); err != nil {
 			return agentrun.Response{}, fmt.Errorf("wait to ask the model again: %w", err)
 		}

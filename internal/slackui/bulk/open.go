@@ -123,7 +123,7 @@ func (s *Service) showLate(ctx context.Context, id string, m made) error {
 		words, known := respond.Explain(m.err, respond.Subject{})
 		if !known {
 			words = blockkit.Ours(notCollected)
-			s.Cfg.Log.ErrorContext(ctx, "sheet not made", slog.Any("error", m.err))
+			s.Cfg.Log.ErrorContext(ctx, "sheet not made", slog.Any("err", m.err))
 		}
 		view = blockkit.Notice(words)
 	}

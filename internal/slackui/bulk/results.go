@@ -68,7 +68,7 @@ func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id a
 	}
 	err = a.Sheets.API.Direct(ctx, string(sheet.By), m)
 	if slackapi.HasCode(err, slackapi.Unreachable...) {
-		a.Log.WarnContext(ctx, "person takes no direct messages", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
+		a.Log.WarnContext(ctx, "person takes no direct messages", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("err", err))
 		err = nil
 	}
 	if err != nil {
@@ -295,7 +295,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	}
 	shown, err := s.Sheets.readLines(ctx, sheet, page*resultRows, page*resultRows+len(lines), batches)
 	if err != nil { // the list says what became of the calls all the same
-		s.Cfg.Log.WarnContext(ctx, "calls of a list cannot be read", slog.String("sheet", string(sheet.ID)), slog.Any("error", err))
+		s.Cfg.Log.WarnContext(ctx, "calls of a list cannot be read", slog.String("sheet", string(sheet.ID)), slog.Any("err", err))
 		shown = make([]shownLine, len(lines))
 	}
 	links := make([]string, len(lines))

@@ -103,7 +103,7 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	s.Cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User), slog.Any("reason", err))
 	switch {
 	case words.IsZero():
-		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
+		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("err", err))
 		words = blockkit.Ours(notSentStore)
 		if errors.Is(err, errMaybeSent) {
 			words = blockkit.Ours(perhapsSent)

@@ -150,7 +150,7 @@ func (b *Budget) load(ctx context.Context, l memo.Notes[spent], id, channel stri
 	n, version, err := l.Load(ctx, id)
 	if errors.Is(err, memo.ErrUnreadable) {
 		b.Log.WarnContext(ctx, "message budget of a channel unreadable; starting an empty one",
-			slog.String("channel", channel), slog.Any("error", err))
+			slog.String("channel", channel), slog.Any("err", err))
 		return memo.Record[spent]{}, version, nil
 	}
 	return n, version, err

@@ -177,7 +177,7 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 		err := c.at(ctx, h, b, t)
 		if code, shut := slackapi.CodeOf(err, slackapi.Closed...); shut {
 			c.Log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
-				slog.String("channel", channel), slog.Any("error", err))
+				slog.String("channel", channel), slog.Any("err", err))
 			missed := card.Missed{Channel: channel, Code: code}
 			err = h.Save(ctx, func(n *anchors) { n.miss(missed) })
 		}

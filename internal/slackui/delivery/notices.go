@@ -159,7 +159,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 			continue
 		}
 		if slackapi.HasCode(err, slackapi.Unreachable...) {
-			n.Log.WarnContext(ctx, "person not notified", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("error", err))
+			n.Log.WarnContext(ctx, "person not notified", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("err", err))
 			err = nil
 		}
 		if err != nil {

@@ -79,7 +79,7 @@ func (c *Cards) inDigests(ctx context.Context, h *memo.Claim[anchors], b approva
 		err := c.Digests.show(ctx, r.Digest, r.Channel, b)
 		code, shut := slackapi.CodeOf(err, append(slices.Clone(slackapi.Closed), slackapi.Unreachable...)...)
 		if shut && r.Place != card.PlaceThread {
-			c.Log.WarnContext(ctx, "digest not shown", slog.String("batch", string(b.ID)), slog.String("channel", r.Channel), slog.Any("error", err))
+			c.Log.WarnContext(ctx, "digest not shown", slog.String("batch", string(b.ID)), slog.String("channel", r.Channel), slog.Any("err", err))
 			err = h.Save(ctx, func(n *anchors) {
 				if r.Direct != "" {
 					n.unreached(r.Direct)

@@ -46,7 +46,7 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	}
 	err := c.Tell(ctx, b, fresh)
 	if slackapi.HasCode(err, slackapi.Unreachable...) {
-		c.Log.WarnContext(ctx, "the requester cannot be told that nobody was asked", slog.String("batch", string(b.ID)), slog.Any("error", err))
+		c.Log.WarnContext(ctx, "the requester cannot be told that nobody was asked", slog.String("batch", string(b.ID)), slog.Any("err", err))
 		err = nil // the card says it
 	}
 	if err != nil {

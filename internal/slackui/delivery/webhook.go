@@ -22,7 +22,7 @@ func (n *Notices) WebhookDisabled(ctx context.Context, channel, agent, webhook, 
 	))
 	if slackapi.HasCode(err, slackapi.Unreachable...) {
 		n.Log.WarnContext(ctx, "nobody can be told that a webhook is disabled",
-			slog.String("channel", channel), slog.String("agent", agent), slog.String("webhook", webhook), slog.Any("error", err))
+			slog.String("channel", channel), slog.String("agent", agent), slog.String("webhook", webhook), slog.Any("err", err))
 		return nil
 	}
 	if err != nil {

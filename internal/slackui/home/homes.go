@@ -165,7 +165,7 @@ func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *batc
 			}
 			h.Log.InfoContext(ctx, "a Home is no longer drawn", slog.String("user", string(user)), slog.Any("reason", err))
 		case slackapi.HasCode(err, slackapi.Unreachable...), slackapi.HasCode(err, "not_enabled", "invalid_arguments"):
-			h.Log.WarnContext(ctx, "a Home cannot be drawn", slog.String("user", string(user)), slog.Any("error", err))
+			h.Log.WarnContext(ctx, "a Home cannot be drawn", slog.String("user", string(user)), slog.Any("err", err))
 		case err != nil:
 			later = err
 			continue

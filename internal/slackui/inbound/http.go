@@ -116,10 +116,10 @@ func (s *HTTP) signed(path string, handle handler) http.Handler {
 		answer, err := handle(ctx, body)
 		switch {
 		case errors.Is(err, errBody):
-			log.WarnContext(ctx, "request not understood", slog.Any("error", err))
+			log.WarnContext(ctx, "request not understood", slog.Any("err", err))
 			http.Error(w, "bad request", http.StatusBadRequest)
 		case err != nil:
-			log.ErrorContext(ctx, "request failed", slog.Any("error", err))
+			log.ErrorContext(ctx, "request failed", slog.Any("err", err))
 			http.Error(w, "try again", http.StatusInternalServerError)
 		case !answer.IsZero():
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -91,7 +91,7 @@ func (l *link) read() (frame, error) {
 		l.alive.Reset(silence)
 		var f frame
 		if err := json.Unmarshal(message, &f); err != nil {
-			l.socket.log.Warn("message from Slack not understood", slog.Any("error", err))
+			l.socket.log.Warn("message from Slack not understood", slog.Any("err", err))
 			continue
 		}
 		return f, nil
@@ -187,7 +187,7 @@ func (l *link) take(ctx context.Context, f frame) {
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
-		l.socket.log.ErrorContext(ctx, "envelope failed", slog.String("type", blockkit.Brief(f.Type, 64)), slog.String("error", "too many envelopes at the same time"))
+		l.socket.log.ErrorContext(ctx, "envelope failed", slog.String("type", blockkit.Brief(f.Type, 64)), slog.String("err", "too many envelopes at the same time"))
 		cancel()
 		l.end()
 		return
@@ -243,12 +243,12 @@ func (l *link) answer(ctx context.Context, f frame) {
 	answer, err := l.socket.handle(ctx, f)
 	switch {
 	case errors.Is(err, errBody):
-		log.WarnContext(ctx, "envelope not understood", slog.Any("error", err))
+		log.WarnContext(ctx, "envelope not understood", slog.Any("err", err))
 	case err != nil:
-		log.ErrorContext(ctx, "envelope failed", slog.Any("error", err))
+		log.ErrorContext(ctx, "envelope failed", slog.Any("err", err))
 	default:
 		if err := l.acknowledge(f, answer); err != nil {
-			log.ErrorContext(ctx, "envelope handled, but not acknowledged", slog.Any("error", err))
+			log.ErrorContext(ctx, "envelope handled, but not acknowledged", slog.Any("err", err))
 		}
 	}
 }

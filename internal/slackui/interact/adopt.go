@@ -56,7 +56,7 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 		return s.cards.Reconcile(ctx, string(b.ID))
 	})
 	if err != nil {
-		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("err", err))
 	}
 }
 

@@ -30,7 +30,7 @@ func (s *verdicts) lost(ctx context.Context, on inbound.Marked, cause error) {
 		return s.api.Update(ctx, channel, ts, lostCard())
 	})
 	if err != nil {
-		s.cfg.Log.WarnContext(ctx, "card of a lost batch left as it is", slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "card of a lost batch left as it is", slog.Any("err", err))
 	}
 }
 

@@ -185,7 +185,7 @@ func (s *Handler) answer(ctx context.Context, p inbound.Interaction, words block
 	}
 	err := s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	if errors.Is(err, respond.ErrForm) {
-		s.cfg.Log.WarnContext(ctx, "person not told", slog.String("user", p.User), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "person not told", slog.String("user", p.User), slog.Any("err", err))
 	}
 	return err
 }
@@ -197,13 +197,13 @@ func (s *Handler) followed(ctx context.Context, p inbound.Interaction, decided b
 		return
 	}
 	if err := s.reviews.reviewAgain(ctx, p.Who(), screenOf(p), blockkit.Mrkdwn{}); err != nil {
-		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
+		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("err", err)) // what was decided counts
 	}
 }
 
 // redrawReview shows what a form has changed in the review under it.
 func (s *reviews) redrawReview(ctx context.Context, p inbound.Interaction) {
 	if err := s.reviewAgain(ctx, p.Who(), readOrigin(p).Review, blockkit.Mrkdwn{}); err != nil {
-		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
+		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("err", err)) // what was decided counts
 	}
 }

@@ -75,7 +75,7 @@ func (s *Responder) After(ctx context.Context, p Places, what string, work func(
 		defer cancel()
 		defer func() { <-p }()
 		if err := work(ctx); err != nil {
-			s.log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("error", err))
+			s.log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("err", err))
 		}
 	})
 	return nil
@@ -138,7 +138,7 @@ func (s *Responder) Open(ctx context.Context, trigger inbound.Trigger, view slac
 		return nil
 	}
 	if !slackapi.HasCode(err, "expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id") {
-		s.log.WarnContext(ctx, "form not opened", slog.Any("error", err))
+		s.log.WarnContext(ctx, "form not opened", slog.Any("err", err))
 	}
 	return fmt.Errorf("%w: %w", ErrForm, err)
 }

@@ -95,7 +95,7 @@ func (a *Client) throttled(ctx context.Context, method, channel, key string, r r
 	switch away, isNew := a.Throttle.news(); {
 	case !isNew || a.Log == nil:
 	case away:
-		a.Log.WarnContext(ctx, "no call to Slack succeeds; they are tried again until one does", slog.Any("error", err))
+		a.Log.WarnContext(ctx, "no call to Slack succeeds; they are tried again until one does", slog.Any("err", err))
 	default:
 		a.Log.InfoContext(ctx, "calls to Slack succeed again")
 	}

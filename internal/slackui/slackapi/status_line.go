@@ -35,7 +35,7 @@ func (s *StatusLine) Show(ctx context.Context, channel, thread, words string) {
 		err := s.API.SetStatus(ctx, channel, thread, words)
 		if err != nil {
 			s.failed.Do(func() {
-				s.Log.DebugContext(ctx, "status line not shown", slog.String("channel", channel), slog.Any("error", err))
+				s.Log.DebugContext(ctx, "status line not shown", slog.String("channel", channel), slog.Any("err", err))
 			})
 		}
 		return struct{}{}, err
