@@ -91,9 +91,9 @@ func channelID(kind, team, channel string) string {
 // the budget of the channel had room. If the store does not answer, that is an error
 // and never a full budget. After too many lost races it is a [*slackapi.LaterError].
 func (b *Budget) take(ctx context.Context, channel string, what ...string) (int, error) {
-	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now}, channelID("budget", b.Team, channel)
+	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now, Derived: b.Log}, channelID("budget", b.Team, channel)
 	for range memo.Attempts {
-		n, version, err := b.load(ctx, l, id, channel)
+		n, version, err := l.Load(ctx, id)
 		if err != nil {
 			return 0, err
 		}
@@ -118,9 +118,9 @@ func (b *Budget) take(ctx context.Context, channel string, what ...string) (int,
 // other messages do not use. Such a message never becomes part of a digest: without a
 // free slot it waits, with a [*slackapi.LaterError].
 func (b *Budget) takeReserved(ctx context.Context, channel, what string) error {
-	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now}, channelID("own", b.Team, channel)
+	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now, Derived: b.Log}, channelID("own", b.Team, channel)
 	for range memo.Attempts {
-		n, version, err := b.load(ctx, l, id, channel)
+		n, version, err := l.Load(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -143,18 +143,6 @@ func (b *Budget) takeReserved(ctx context.Context, channel, what string) error {
 }
 
 var errReservedFull = errors.New("the person got as many messages in the last minute as are allowed")
-
-// load reads the slots of a channel. If the memo cannot be decoded, it starts with an
-// empty one: a damaged memo must not keep messages from people.
-func (b *Budget) load(ctx context.Context, l memo.Notes[spent], id, channel string) (memo.Record[spent], int64, error) {
-	n, version, err := l.Load(ctx, id)
-	if errors.Is(err, memo.ErrUnreadable) {
-		b.Log.WarnContext(ctx, "message budget of a channel unreadable; starting an empty one",
-			slog.String("channel", channel), slog.Any("err", err))
-		return memo.Record[spent]{}, version, nil
-	}
-	return n, version, err
-}
 
 // lostRace is the error for a memo that many change at once. The jitter lets them try
 // again one after the other.

@@ -201,7 +201,7 @@ func (d *Digests) id(channel string, number int) string {
 
 // current returns the digest of the channel that takes requests now.
 func (d *Digests) current(ctx context.Context, channel string) (string, error) {
-	last, id := memo.Notes[lastDigest]{Memos: d.Memos, Surface: "digests", Now: d.Now}, channelID("digests", d.Team, channel)
+	last, id := memo.Notes[lastDigest]{Memos: d.Memos, Surface: "digests", Now: d.Now, Derived: d.API.Log}, channelID("digests", d.Team, channel)
 	for range memo.Attempts {
 		n, version, err := last.Load(ctx, id)
 		if err != nil {
@@ -209,12 +209,15 @@ func (d *Digests) current(ctx context.Context, channel string) (string, error) {
 		}
 		if n.Body.Number > 0 {
 			x, _, err := d.Notes().Load(ctx, d.id(channel, n.Body.Number))
-			if err != nil {
+			switch {
+			case errors.Is(err, memo.ErrUnreadable): // further requests need not wait for those that it lists
+			case err != nil:
 				return "", err
-			}
-			if x.Body.takes(d.Now()) {
+			case x.Body.takes(d.Now()):
 				return d.id(channel, n.Body.Number), nil
 			}
+		} else if version > 0 { // the number was lost, and this is beyond it
+			n.Body.Number = int(d.Now().Unix())
 		}
 		n.Body.Number++
 		err = last.Store(ctx, id, n, version, 0)

@@ -41,7 +41,7 @@ func paceOf(channel string) pace {
 // [*slackapi.LaterError].
 func (d *Digests) pace(ctx context.Context, channel, id string, at time.Time) (time.Time, error) {
 	p := paceOf(channel)
-	l, key := memo.Notes[spent]{Memos: d.Memos, Surface: "updates", Now: d.Now}, channelID("updates", d.Team, p.kind)
+	l, key := memo.Notes[spent]{Memos: d.Memos, Surface: "updates", Now: d.Now, Derived: d.API.Log}, channelID("updates", d.Team, p.kind)
 	for range memo.Attempts {
 		n, version, err := l.Load(ctx, key)
 		if err != nil && ctx.Err() != nil {

@@ -13,7 +13,8 @@ import (
 const mostGroups = 500
 
 // Groups remembers the groups that batches have named. It is needed because Slack
-// has no method that lists the groups of a person.
+// has no method that lists the groups of a person. If what is remembered is lost, each
+// group is learned again with the next change of a batch that names it.
 type Groups struct {
 	notes memo.Notes[groupsSeen]
 	id    string
@@ -21,7 +22,7 @@ type Groups struct {
 
 // Groups returns the groups that batches of the workspace have named.
 func (d *Directory) Groups() Groups {
-	return Groups{notes: memo.Notes[groupsSeen]{Memos: d.Memos, Surface: "groups", Now: d.Now}, id: d.Key("groups", d.Team)}
+	return Groups{notes: memo.Notes[groupsSeen]{Memos: d.Memos, Surface: "groups", Now: d.Now, Derived: d.API.Log}, id: d.Key("groups", d.Team)}
 }
 
 // groupsSeen is the memo of [Groups], the newest last.

@@ -75,13 +75,13 @@ type batchChange struct {
 
 // Page is the record of a person's Home, and its id.
 func (h *Homes) Page(user approvals.UserID) (l memo.Notes[homePage], id string) {
-	return memo.Notes[homePage]{Memos: h.Memos, Surface: "home", Now: h.Now}, h.People.Key("home", string(user))
+	return memo.Notes[homePage]{Memos: h.Memos, Surface: "home", Now: h.Now, Derived: h.Log}, h.People.Key("home", string(user))
 }
 
 // Reconcile draws the Homes that the batch concerns. The due index calls it. A
 // [*slackapi.LaterError] says when to try again; any other error is a failure.
 func (h *Homes) Reconcile(ctx context.Context, id string) error {
-	l := memo.Notes[batchChange]{Memos: h.Memos, Surface: "homes", Now: h.Now}
+	l := memo.Notes[batchChange]{Memos: h.Memos, Surface: "homes", Now: h.Now, Derived: h.Log}
 	opened, visitors := h.visitors()
 	ctx = h.Memos.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{approvals.BatchID(id)}, Memos: []approvals.MemoKey{
 		{ID: id, Surface: l.Surface}, {ID: visitors, Surface: opened.Surface}, h.People.Groups().Key(),

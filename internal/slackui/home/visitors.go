@@ -14,7 +14,7 @@ type visitors struct {
 }
 
 func (h *Homes) visitors() (l memo.Notes[visitors], id string) {
-	return memo.Notes[visitors]{Memos: h.Memos, Surface: "visitors", Now: h.Now}, h.People.Key("homes", h.People.Team)
+	return memo.Notes[visitors]{Memos: h.Memos, Surface: "visitors", Now: h.Now, Derived: h.Log}, h.People.Key("homes", h.People.Team)
 }
 
 // Visited records that a person opened their Home, so that it is kept up to date.

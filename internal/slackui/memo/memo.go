@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
-	"github.com/countersign/countersign/internal/approvals")
+	"github.com/countersign/countersign/internal/approvals"
+)
 
 // Attempts is how often a change of a memo is tried when others change it too.
 const Attempts = 8
@@ -36,10 +38,15 @@ type Notes[T any] struct {
 	// Due is the kind of work that draws the record; empty if that is part of other work,
 	// which comes again after an error.
 	Due string
+	// Derived is set for records that can be made again from what is stored elsewhere, or
+	// that may be forgotten. One that cannot be decoded is logged here, and counts as
+	// missing: the next change replaces it. It is nil for records that are the truth, such
+	// as which messages show a request: one that cannot be decoded stays an error.
+	Derived *slog.Logger
 }
 
 // Load returns the record beside a document and its version, which is 0 if there
-// is none.
+// is none. It may have a version and be empty, see Derived.
 func (l Notes[T]) Load(ctx context.Context, id string) (Record[T], int64, error) {
 	var n Record[T]
 	raw, version, err := l.Memos.Memo(ctx, id, l.Surface)
@@ -50,7 +57,13 @@ func (l Notes[T]) Load(ctx context.Context, id string) (Record[T], int64, error)
 		return n, 0, fmt.Errorf("load the %s memo of %s: %w", l.Surface, id, err)
 	}
 	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &n); err != nil {
+		err := json.Unmarshal(raw, &n)
+		if err != nil && l.Derived != nil {
+			l.Derived.WarnContext(ctx, "a memo cannot be read, and is made again",
+				slog.String("surface", l.Surface), slog.String("id", id), slog.Any("err", err))
+			return Record[T]{}, version, nil
+		}
+		if err != nil {
 			return n, version, fmt.Errorf("%w: the %s memo of %s: %w", ErrUnreadable, l.Surface, id, err)
 		}
 	}

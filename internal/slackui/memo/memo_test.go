@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -358,3 +359,26 @@ func (s *records) CommitMemo(_ context.Context, _, _ string, data []byte, versio
 }
 
 func (s *records) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
+
+// A derived record that cannot be decoded counts as missing, and the next change replaces
+// it. Any other is an error, and stays as it is.
+func TestOnlyADerivedRecordIsReplacedIfItCannotBeRead(t *testing.T) {
+	var log strings.Builder
+	for name, c := range map[string]struct {
+		derived *slog.Logger
+		err     error
+		data    string
+	}{
+		"derived": {slog.New(slog.NewTextHandler(&log, nil)), nil, `{"body":{"things":["new"]}}`},
+		"a truth": {nil, ErrUnreadable, `{"body":"damaged"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &records{data: []byte(`{"body":"damaged"}`), version: 3}
+			l := Notes[document]{Memos: s, Surface: "homes", Now: time.Now, Derived: c.derived}
+			err := l.Edit(t.Context(), batch, func(d *document) { d.Things = append(d.Things, "new") })
+			require.ErrorIs(t, err, c.err)
+			require.JSONEq(t, c.data, string(s.data))
+		})
+	}
+	require.Contains(t, log.String(), `msg="a memo cannot be read, and is made again" surface=homes id=`+batch+" err=")
+}
