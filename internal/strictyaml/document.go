@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -30,17 +28,6 @@ var (
 	ErrEmpty   = errors.New("the file is empty")
 	ErrSeveral = errors.New("the file contains several YAML documents; keep one")
 )
-
-// ReadFile reads a file for [Open], and no more of it than shows that it is too large: a
-// device such as /dev/zero has no end.
-func ReadFile(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, mostBytes+1))
-}
 
 // Open returns the one document of a file. A byte-order mark in front is no
 // part of it.

@@ -1,0 +1,42 @@
+package strictyaml
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The system waits for ever for someone who writes to a named pipe.
+func TestANamedPipeThatNobodyWritesIsAnError(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	enough := make(chan time.Time)
+	close(enough)
+	_, err := readFile(pipe, enough)
+	require.EqualError(t, err, pipe+" is a named pipe, and nothing writes to it")
+
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, []byte("a: 1\n"), 0o600) }()
+	text, err := ReadFile(pipe)
+	require.NoError(t, err)
+	require.NoError(t, <-written)
+	require.Equal(t, "a: 1\n", string(text))
+}
+
+// A shell hands the command the path of an open pipe for a process substitution.
+func TestAPipeThatIsOpenIsReadToItsEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	_, err = w.WriteString("a: 1\n")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	text, err := ReadFile(fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	require.Equal(t, "a: 1\n", string(text))
+}
