@@ -218,6 +218,15 @@ func failed(format string, args ...any) error {
 	return &agentrun.FailedError{Message: fmt.Sprintf(format, args...)}
 }
 
+// brokeOff says that a file was emptied, and its new text not written as a whole, such
+// as on a full disk.
+func brokeOff(name string, err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err // without the path of the machine
+	}
+	return &agentrun.UnsureError{Message: fmt.Sprintf("The writing of %s broke off: %v. It may have a part of the new text, and what it had before is lost.", name, err)}
+}
+
 // words makes of a file error what the model may read: no path of the machine.
 func words(name string, err error) error {
 	if f, ok := errors.AsType[*agentrun.FailedError](err); ok {

@@ -177,12 +177,12 @@ func (s set) write(ctx context.Context, c agentrun.Call, in contents) (string, e
 	if err != nil {
 		return "", words(in.Path, err)
 	}
-	err = f.Truncate(0)
-	if err == nil {
-		_, err = f.WriteAt([]byte(in.Content), 0)
+	if err := f.Truncate(0); err != nil {
+		return "", words(in.Path, errors.Join(err, f.Close()))
 	}
+	_, err = f.WriteAt([]byte(in.Content), 0)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return "", words(in.Path, err)
+		return "", brokeOff(in.Path, err)
 	}
 	return written(in), nil
 }
