@@ -119,8 +119,9 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver}, DeliverReads: intake.DeliverReads,
 	})
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
-	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(b.store)), b.policy, b.catalog.CheckCall, time.Now)
-	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
+	records := timely{b.store, b.clock}
+	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(records)), b.policy, b.catalog.CheckCall, time.Now)
+	b.bulk = approvals.NewBulk(b.desk, records, rand.Text(), time.Now)
 	b.remote, err = newRemoteAgents(c, log)
 	if err == nil {
 		b.receipts, b.keys, err = c.Receipts.Open()

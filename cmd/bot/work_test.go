@@ -106,14 +106,20 @@ func (i *installation) reconciles(b *bot) {
 // approves has Bob click on the card and waits for the answer of the agent.
 func (f *follower) approves() {
 	f.t.Helper()
-	messages, err := f.slack.Messages(bob, ops, f.root)
+	require.Equal(f.t, slacksim.ClickOutcome{Status: 200}, f.clicks(f.root, "Delete a.txt"))
+	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+}
+
+// clicks has Bob approve on the card with these words.
+func (f *follower) clicks(thread, words string) slacksim.ClickOutcome {
+	f.t.Helper()
+	messages, err := f.slack.Messages(bob, ops, thread)
 	require.NoError(f.t, err)
-	card := slices.IndexFunc(messages, func(m slacksim.Message) bool { return strings.Contains(m.Shown(), "Delete a.txt") })
+	card := slices.IndexFunc(messages, func(m slacksim.Message) bool { return strings.Contains(m.Shown(), words) })
 	require.NotEqual(f.t, -1, card, "there is no card")
 	out, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: messages[card].TS, ActionID: "countersign.approve.0", Confirmed: true})
 	require.NoError(f.t, err)
-	require.Equal(f.t, slacksim.ClickOutcome{Status: 200}, out)
-	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+	return out
 }
 
 // sees waits until something in the workspace is as ok says.

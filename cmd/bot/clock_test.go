@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// A process whose clock is an hour behind would count decisions and claims an hour
+// after their time. It stores none, and does when its clock is right again.
+func TestAProcessWithAWrongClockDecidesAndClaimsNothing(t *testing.T) {
+	f := deferral(t)
+	client := intake.Client{Name: "refunds", Owner: dave, Channel: ops, Credential: "c", OpenLimit: 10, PerMinute: 100}
+	ask := func(id string) (intake.Request, error) {
+		return f.b.intake.Ask(t.Context(), client, intake.Ask{
+			Door: "api", ExternalID: id, Calls: []intake.Call{{ID: "c1", Tool: "refund", Args: json.RawMessage(`{}`)}},
+		})
+	}
+	asked, err := ask("right")
+	require.NoError(t, err)
+	f.sees("its card", func() bool { return f.reads(bob, ops, "", "Refund") })
+	require.Equal(t, 200, f.clicks("", "Refund").Status)
+	differs := new(state.SkewError)
+
+	f.redis.SetTime(time.Now().Add(time.Hour))
+	require.ErrorAs(t, f.b.clock.Check(t.Context()), &differs)
+	_, err = f.b.intake.Claim(t.Context(), client, asked.ID, "c1")
+	require.ErrorAs(t, err, &differs)
+	_, err = ask("wrong")
+	require.ErrorAs(t, err, &differs)
+	out := f.clicks(f.root, "Delete a.txt")
+	require.Equal(t, 500, out.Status)
+	require.NotEmpty(t, out.VisibleError)
+
+	f.redis.SetTime(time.Time{}) // that of the machine
+	_, err = f.b.intake.Claim(t.Context(), client, asked.ID, "c1")
+	require.NoError(t, err)
+	f.approves()
+}
