@@ -2,8 +2,10 @@ package state_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -163,4 +165,16 @@ func TestWhatARefusedConnectionAsksIsNotAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, ask(), "WRONGPASS") })
 	}
+}
+
+// The words of the error would hold the address of the server.
+func TestACertificateThatIsNotAcceptedIsSaid(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c := redis.NewClient(&redis.Options{Addr: server.Listener.Addr().String(), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxRetries: -1})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.Equal(t, "redis shows a certificate that the bot does not accept; the log says why", state.NoAnswer(c.Ping(t.Context()).Err()))
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"strings"
 	"sync"
@@ -91,6 +92,9 @@ func (s *conn) Writable(ctx context.Context) error {
 // NoAnswer says why a [Store.Ping] failed, in words that hold no address. A server that
 // cannot write to its disk refuses even that.
 func NoAnswer(err error) string {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "redis shows a certificate that the bot does not accept; the log says why"
+	}
 	if unanswered(err) {
 		return "redis does not answer"
 	}
