@@ -97,6 +97,30 @@ func (f from) of(q approvals.Proposal, n *names) (approvals.From, error) {
 // refuses more.
 const maxWays = 64
 
+// maxNamed is how many people and groups an ask may name. A request is on a list of each,
+// and some services that host Redis take no commit of a request that names many more.
+const maxNamed = 400
+
+// named counts the people and groups that the ask names, also those of escalations.
+func (a *ask) named() int {
+	all := map[string]bool{}
+	add := func(who approvals.From) {
+		for _, u := range who.Users {
+			all["person "+string(u)] = true
+		}
+		for _, g := range who.Groups {
+			all["group "+string(g)] = true
+		}
+	}
+	for _, q := range slices.Concat(a.quorums, a.vetoes) {
+		add(q.from.From)
+	}
+	for _, r := range a.rungs {
+		add(r.add.From)
+	}
+	return len(all)
+}
+
 // newAsk reads an ask. Of within, claim_within and hours it takes each that it leaves out from
 // fallback, which is nil for the default itself; one that names no quorums is
 // the fallback with other words.
@@ -141,6 +165,9 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 		n.Wrong(f.Quorums.Mark, "can be met in more than %d ways; remove some alternatives", maxWays)
 	}
 	a.ladder(f, n)
+	if named := a.named(); named > maxNamed {
+		n.Wrong(f.Mark, "names %d people and groups, and at most %d are allowed; name a group of people instead", named, maxNamed)
+	}
 	return a
 }
 

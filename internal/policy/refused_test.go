@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,4 +61,23 @@ func TestWhatCannotWorkIsRefusedWithItsPlaceAndAHint(t *testing.T) {
 			require.Equal(t, string(want), err.Error()+"\n")
 		})
 	}
+}
+
+// A request is on a list of each person and group that its rule names, in one commit.
+func TestARuleNamesNoMorePeopleThanACommitHolds(t *testing.T) {
+	load := func(people int) error {
+		var known, named, added []string
+		for n := range people - 1 {
+			known = append(known, fmt.Sprintf("p%d: U%09d", n, n))
+			named = append(named, fmt.Sprint("p", n))
+		}
+		named, added = named[:200], named[199:] // one is in both
+		text := "groups: {sre: S0SRE00001}\npeople: {" + strings.Join(known, ", ") + "}\ndefault:\n" +
+			"  quorums: [{name: operations, need: 1, from: {groups: [sre], people: [" + strings.Join(named, ", ") + "]}}]\n" +
+			"  escalate: [{after: 1h, quorum: operations, add: {people: [" + strings.Join(added, ", ") + "]}}]\n"
+		_, err := policy.Parse("p.yaml", []byte(text), policy.Options{})
+		return err
+	}
+	require.NoError(t, load(400))
+	require.EqualError(t, load(401), "p.yaml:4:3: default: names 401 people and groups, and at most 400 are allowed; name a group of people instead")
 }

@@ -62,3 +62,24 @@ func TestALargeRequestFitsServersThatTakeFewArguments(t *testing.T) {
 	require.Less(t, words.Load(), int64(3_999))
 	require.Greater(t, words.Load(), int64(2_000))
 }
+
+// A response of as many calls as there may be, all of them pure, is journalled with its
+// results in one commit.
+func TestAStepOfPureCallsFitsServersThatTakeFewArguments(t *testing.T) {
+	c := statetest.Miniredis(t)
+	var words atomic.Int64
+	c.AddHook(longest{&words})
+	s := openStore(t, c, newClock().Now)
+	id := ids{5}
+	thread := agentrun.Thread{ID: id.thread("t")}
+	run := agentrun.Run{ID: id.run("r"), Thread: thread.ID, Status: agentrun.RunRunning, Owner: "mine", LeaseEnds: start0}
+	step := agentrun.Commit{Thread: &thread, Runs: []agentrun.Run{run}, Append: &agentrun.Append{Thread: thread.ID}}
+	for n := range agentrun.MaxCalls {
+		step.Entries = append(step.Entries, agentrun.Entry{Run: run.ID, Call: approvals.ToolCallID(fmt.Sprint("c", n)), State: agentrun.EntryFinished})
+		step.Append.Messages = append(step.Append.Messages, agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hi"}}})
+	}
+	require.NoError(t, s.Commit(t.Context(), step))
+	t.Log(words.Load(), "words")
+	require.Less(t, words.Load(), int64(3_999))
+	require.Greater(t, words.Load(), int64(10*agentrun.MaxCalls))
+}
