@@ -35,6 +35,7 @@ type bot struct {
 	store    *state.Store
 	due      *state.Due
 	clock    *state.Clock
+	redis    *redisWatch // nil: nothing is promised of Redis
 	tasks    state.Tasks
 	desk     *approvals.Desk
 	bulk     *approvals.Bulk
@@ -101,6 +102,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	if err := b.store.LayOut(ctx); err != nil {
 		return nil, errors.Join(err, b.store.Close())
 	}
+	b.redis = newRedisWatch(c.Redis, b.store.Servers, log)
 	b.ledger.store.Store(b.store)
 	lease := c.Runs.Lease
 	if lease <= 0 {
@@ -200,6 +202,10 @@ func (b *bot) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := b.ready(r.Context()); err != nil {
 			answer(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		if b.redis.weak() > 0 {
+			answer(w, http.StatusOK, "ready, but Redis keeps less than redis.durability requires; the log says why")
 			return
 		}
 		answer(w, http.StatusOK, "ready")

@@ -77,7 +77,7 @@ func (b *bot) watch() error {
 	for _, k := range state.Kinds() {
 		kinds = append(kinds, string(k))
 	}
-	return b.metrics.Watch(telemetry.Source{Kinds: kinds, Backlog: b.backlog, Ready: b.ready, Counts: b.counts, Busy: b.runner.Busy})
+	return b.metrics.Watch(telemetry.Source{Kinds: kinds, Backlog: b.backlog, Ready: b.ready, Weak: b.redis.weak, Counts: b.counts, Busy: b.runner.Busy})
 }
 
 func (b *bot) backlog(ctx context.Context) (telemetry.Backlog, error) {

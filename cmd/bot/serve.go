@@ -177,6 +177,7 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 		servers.Go(func() { b.servers.Run(serving) })
 	}
 	reconcilers.Go(func() { b.reconcile(work) })
+	reconcilers.Go(func() { b.redis.run(work) })
 	reconcilers.Go(func() { b.follow(work, c.Reload, hup) })
 	if b.reviews != nil {
 		reconcilers.Go(func() { b.reviews.Run(work) })

@@ -71,6 +71,8 @@ func (s serverCheck) checkDurability() {
 	case !s.Told && s.promised.Durability == "":
 		s.problem("ask its operator, and write redis.durability: fsync (appendfsync always), replicated or everysec",
 			"%s: refuses to show its settings (CONFIG GET), and redis.durability is not set", s.at)
+	case !s.Told && s.AppendOnly == "no":
+		s.unknown("ask its operator: "+wants(level), "%s: whether it keeps what redis.durability %s promises (it refuses CONFIG GET, and INFO says that its log is off)", s.at, level)
 	case !s.Told:
 		s.unknown("ask its operator: "+wants(level), "%s: whether it keeps what redis.durability %s promises (it refuses CONFIG GET)", s.at, level)
 	case s.AppendOnly != "yes":
@@ -115,7 +117,7 @@ func wants(level state.Durability) string {
 
 func (s serverCheck) checkEviction() {
 	switch s.Eviction {
-	case "": // already reported: it does not tell its settings
+	case "": // already reported: it tells nothing of its settings
 	case "noeviction":
 		s.fine("%s: evicts nothing (maxmemory-policy noeviction)", s.at)
 	default:

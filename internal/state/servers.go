@@ -21,7 +21,8 @@ type Server struct {
 	// Broken: its last write to the log failed.
 	Broken bool
 
-	// Told: the server answered CONFIG GET. Hosted servers often refuse it.
+	// Told: the server answered CONFIG GET. Hosted servers often refuse it; then
+	// AppendOnly and Eviction are what INFO says.
 	Told             bool
 	AppendOnly       string
 	AppendFsync      string
@@ -106,6 +107,9 @@ func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 		told, err := c.ConfigGet(ctx, name).Result()
 		*value = told[name]
 		s.Told = s.Told && err == nil && *value != ""
+	}
+	if !s.Told {
+		s.AppendOnly, s.Eviction = map[string]string{"0": "no", "1": "yes"}[told["aof_enabled"]], told["maxmemory_policy"]
 	}
 	return s, nil
 }

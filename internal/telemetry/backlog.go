@@ -28,6 +28,8 @@ type Source struct {
 	// Counts are the items of due work that this process has had, by kind and by
 	// what became of them.
 	Counts func() map[string]map[string]int64
+	// Weak is how many settings of Redis keep less than this process was told to rely on.
+	Weak func() int
 	// Busy says how busy this process is with the runs of each agent.
 	Busy func() []agentrun.Busy
 }
@@ -70,6 +72,7 @@ var (
 	descLate    = desc("due_oldest_age_seconds", "How long the oldest item that is due has waited, by kind; 0 without one.", "kind")
 	descStore   = desc("store_up", "Whether the backlog could be read from Redis: the gauges of the backlog are missing if not.")
 	descReady   = desc("ready", "Whether this process takes work, as /readyz says.")
+	descWeak    = desc("redis_settings_weak", "Settings of Redis that keep less than redis.durability requires, when this process looked last.")
 	descWorking = desc("runs_working", "Runs that this process works on now, by agent.", "agent")
 	descPutOff  = desc("runs_put_off_total", "How often a run had to wait because this process works on as many of its agent or of its requester as it may, by agent.", "agent")
 	descItems   = desc("due_items_total", "Items of due work that this process had, by kind and what became of them.", "kind", "outcome")
@@ -77,7 +80,7 @@ var (
 
 // Describe implements [prometheus.Collector].
 func (b *backlogCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descWaiting, descOldest, descRuns, descParked, descLate, descStore, descReady, descWorking, descPutOff, descItems} {
+	for _, d := range []*prometheus.Desc{descWaiting, descOldest, descRuns, descParked, descLate, descStore, descReady, descWeak, descWorking, descPutOff, descItems} {
 		ch <- d
 	}
 }
@@ -90,6 +93,7 @@ func (b *backlogCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(descReady, truth(b.source.Ready(ctx) == nil))
+	gauge(descWeak, float64(b.source.Weak()))
 	for kind, counts := range b.source.Counts() {
 		for outcome, n := range counts {
 			ch <- prometheus.MustNewConstMetric(descItems, prometheus.CounterValue, float64(n), kind, outcome)

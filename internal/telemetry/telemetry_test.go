@@ -230,6 +230,7 @@ func TestTheBacklogIsReadOnceForManyScrapes(t *testing.T) {
 	require.NoError(t, m.Watch(telemetry.Source{
 		Kinds: []string{"cards"}, Ready: func(context.Context) error { return nil },
 		Counts: func() map[string]map[string]int64 { return map[string]map[string]int64{"cards": {"done": 3}} },
+		Weak:   func() int { return 2 },
 		Busy:   func() []agentrun.Busy { return []agentrun.Busy{{Agent: "ops", Runs: 2, PutOff: 5}} },
 		Backlog: func(context.Context) (telemetry.Backlog, error) {
 			reads++
@@ -243,6 +244,7 @@ func TestTheBacklogIsReadOnceForManyScrapes(t *testing.T) {
 	require.Contains(t, text, `countersign_due_oldest_age_seconds{kind="cards"} 10`, "it may have begun since")
 	require.Contains(t, text, `countersign_due_items_total{kind="cards",outcome="done"} 3`)
 	require.Contains(t, text, `countersign_runs_working{agent="ops"} 2`)
+	require.Contains(t, text, "countersign_redis_settings_weak 2\n")
 	require.Contains(t, text, `countersign_runs_put_off_total{agent="ops"} 5`)
 	require.Equal(t, 1, reads)
 	now, err = now.Add(time.Second), errors.New("away")
