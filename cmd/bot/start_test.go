@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +24,14 @@ import (
 // variables besides.
 func starting(t *testing.T, env ...string) (*exec.Cmd, *output) {
 	t.Helper()
+	p, stderr := begun(t, env...)
+	stderr.await(t, "Redis does not answer")
+	return p, stderr
+}
+
+// begun is a `bot serve` that was just started.
+func begun(t *testing.T, env ...string) (*exec.Cmd, *output) {
+	t.Helper()
 	i := newInstallation(t, slacksim.Config{})
 	i.env["REDIS_URL"] = "redis://" + statetest.FreeAddr(t)
 	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
@@ -31,7 +43,6 @@ func starting(t *testing.T, env ...string) (*exec.Cmd, *output) {
 	p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
 	p.Env, p.Stderr = append(i.o.Environ, env...), stderr
 	require.NoError(t, p.Start())
-	stderr.await(t, "Redis does not answer")
 	return p, stderr
 }
 
@@ -57,6 +68,32 @@ func TestVariablesOfOpenTelemetryAreNotLogged(t *testing.T) {
 	require.Contains(t, log.String(), `"what":"escape header value"`)
 	require.Contains(t, log.String(), `"what":"read tls ca cert file"`)
 	require.NotContains(t, log.String(), "hunter2")
+}
+
+// What a library writes to Go's standard logger is a record of the log too: here that a
+// server sent more than its answer.
+func TestTheStandardLoggerIsTheLog(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() {
+		const body = `{"ok":true,"user_id":"U0BOT","bot_id":"B0BOT","team_id":"T0COUNTER"}`
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%sAND MORE", len(body), body)
+			}
+		}
+	}()
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	p, stderr := begun(t, "SLACK_API_URL=http://"+l.Addr().String()+"/api/", "REDIS_URL=unix://"+statetest.NewInstance(t).Socket)
+	stderr.await(t, `"msg":"Unsolicited response`)
+	stderr.await(t, `"msg":"listening"`)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait(), stderr.String())
+	requireJSON(t, stderr.String())
 }
 
 // SIGHUP reads the configuration again, and never ends the bot: also while it starts
