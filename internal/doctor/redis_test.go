@@ -98,9 +98,8 @@ func TestServersAreComparedWithWhatIsPromised(t *testing.T) {
 		"no fsync on rewrite":   {fsync, func(s *state.Server) { s.NoFsyncOnRewrite = "yes" }, doctor.IsProblem, "Redis: no-appendfsync-on-rewrite is yes: while it rewrites its log, it acknowledges writes that are not on its disk"},
 		"eviction":              {fsync, func(s *state.Server) { s.Eviction = "allkeys-lru" }, doctor.IsProblem, "Redis: maxmemory-policy is allkeys-lru: it evicts pending calls when its memory is full"},
 		"nothing is told":       {fsync, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.NotChecked, "Redis: whether it keeps what redis.durability fsync promises (it refuses CONFIG GET)"},
-		"its log is off": {fsync, func(s *state.Server) { *s = state.Server{Version: s.Version, AppendOnly: "no"} }, doctor.NotChecked,
-			"Redis: whether it keeps what redis.durability fsync promises (it refuses CONFIG GET, and INFO says that its log is off)"},
-		"nor promised": {config.Redis{}, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.IsProblem, "Redis: refuses to show its settings (CONFIG GET), and redis.durability is not set"},
+		"its log is off":        {fsync, func(s *state.Server) { *s = state.Server{Version: s.Version, AppendOnly: "no"} }, doctor.NotChecked, "Redis: whether it keeps what redis.durability fsync promises (it refuses CONFIG GET, and INFO says that its log is off)"},
+		"nor promised":          {config.Redis{}, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.IsProblem, "Redis: refuses to show its settings (CONFIG GET), and redis.durability is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := good

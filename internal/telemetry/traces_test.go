@@ -156,13 +156,15 @@ func TestNoLinkLeadsToARemoteRun(t *testing.T) {
 	traces, spans := recorded(t)
 	store, at := traces.Runs(runner{}), time.Now()
 	batch := approvals.Batch{ID: "batch-01-a", Run: "run-01-a", Executor: "intake", OpenedAt: at}
+	var err error
 	request := traces.HTTP(true, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		require.NoError(t, store.Commit(r.Context(), agentrun.Commit{
+		err = store.Commit(r.Context(), agentrun.Commit{
 			Runs:  []agentrun.Run{{ID: batch.Run, Executor: "intake"}, {ID: "run-01-b", CallsOnly: true}},
 			Opens: &agentrun.OpenBatch{Batch: batch},
-		}))
+		})
 	}))
 	request.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/approvals", nil))
+	require.NoError(t, err)
 	require.NoError(t, store.Commit(t.Context(), agentrun.Commit{Moves: &agentrun.BatchMove{Batch: batch, Events: []approvals.Event{approvals.Resolved{At: at}}}}))
 	executes := agentrun.Run{ID: "run-01-b", CallsOnly: true, Parent: batch.Run, Batch: batch.ID}
 	require.NoError(t, works(t, traces, executes, func(context.Context, agentrun.Store) error { return nil }))
