@@ -300,6 +300,12 @@ async function fits(page) {
   assert.ok(wide <= 0, `the page is ${wide} px too wide`);
 }
 
+/** roomy says that what stands above the messages leaves them three quarters of the screen. */
+async function roomy(page, list) {
+  const { y } = await list.boundingBox();
+  assert.ok(y <= page.viewportSize().height / 4, `the messages begin at ${y} px`);
+}
+
 async function onAPhoneInTheDark() {
   const page = await screen({ viewport: { width: 390, height: 844 }, colorScheme: "dark", hasTouch: true, isMobile: true });
   await fits(page);
@@ -308,10 +314,12 @@ async function onAPhoneInTheDark() {
   await guide(page).getByRole("button", { name: "Act as Bob" }).tap();
   await page.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
   await shot(page, "21-phone-asked");
+  await roomy(page, page.getByRole("region", { name: "Messages in #ops" }));
   await guide(page).getByRole("button", { name: "Open the thread" }).tap();
   await card(page).waitFor();
   await fits(page);
   await shot(page, "22-phone-card");
+  await roomy(page, page.getByRole("region", { name: "Thread" }));
   await card(page).getByRole("button", { name: /^Deny/ }).first().tap();
   const modal = page.getByRole("dialog", { name: "Deny this call" });
   await modal.waitFor();
