@@ -17,9 +17,18 @@ func (e Environment) NewLogger(w io.Writer) *slog.Logger {
 	if err := l.UnmarshalText([]byte(e.LogLevel)); err != nil {
 		l = slog.LevelInfo
 	}
-	o := &slog.HandlerOptions{Level: l}
+	o := &slog.HandlerOptions{Level: l, ReplaceAttr: legible}
 	if e.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// legible writes durations as text with a unit, "1.2s", which JSON would have as a
+// number of nanoseconds.
+func legible(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -123,8 +125,12 @@ func TestNoAgentReachesTheFilesThatSayWhoAndWhatIsAccepted(t *testing.T) {
 func TestLogsAreTextOrJSON(t *testing.T) {
 	for format, want := range map[string]string{"": `level=INFO msg=hello`, "text": `level=INFO msg=hello`, "json": `"level":"INFO","msg":"hello"}`} {
 		var out strings.Builder
-		Environment{LogFormat: format}.NewLogger(&out).Info("hello")
+		log := Environment{LogFormat: format}.NewLogger(&out)
+		log.Info("hello")
 		require.Contains(t, out.String(), want)
+		log.Info("done", slog.Duration("took", 1200*time.Millisecond), slog.Group("call", slog.Any("waited", time.Minute)))
+		require.Regexp(t, `took"?[=:]"?1\.2s`, out.String())
+		require.Regexp(t, `waited"?[=:]"?1m0s`, out.String())
 	}
 	_, err := ReadEnvironment([]string{"COUNTERSIGN_LOG_FORMAT=xml"})
 	require.ErrorContains(t, err, `COUNTERSIGN_LOG_FORMAT: must be text or json, but is "xml"`)
