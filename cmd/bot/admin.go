@@ -21,9 +21,9 @@ import (
 )
 
 // openAdmin opens the store for a command of the operator, and returns its
-// arguments. It needs REDIS_URL only.
+// arguments. Of the environment it needs only what says where Redis is.
 func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
-	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix, redis.durability or retention.")
+	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed if it says where Redis is or how to log in there (redis.addresses, redis.tls, redis.user), or sets redis.prefix, redis.durability, retention or webhooks.")
 	data := dataFlag(in)
 	if args, err = in.parse(); err != nil {
 		return a, nil, err
@@ -45,7 +45,7 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
 	}
 	store, err := openForCommand(ctx, c, e, log)
-	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge()}, args, err
+	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge(), configured: *path != "", remote: c.RemoteAgents}, args, err
 }
 
 // administer runs f on the store that the call names.
@@ -123,6 +123,9 @@ type admin struct {
 	stdout  io.Writer
 	log     *slog.Logger
 	threads time.Duration // how long conversations are kept after their last use; 0 means for ever
+
+	configured bool // whether there is a configuration, which has these remote agents
+	remote     []config.RemoteAgent
 }
 
 // mostParked is how many runs one command prints.
@@ -189,6 +192,9 @@ func (a admin) retry(ctx context.Context, kind state.Kind, id string) (done, err
 	if errors.Is(err, approvals.ErrNotFound) && kind == state.Runs {
 		err = a.runner().Retry(ctx, approvals.RunID(id))
 	}
+	if errors.Is(err, approvals.ErrNotFound) {
+		return done{}, fmt.Errorf("retry %s %s: %w: it is not parked; bot admin parked lists what is, with its kind and id", kind, id, approvals.ErrNotFound)
+	}
 	if err != nil {
 		return done{}, fmt.Errorf("retry %s %s: %w", kind, id, err)
 	}
@@ -198,11 +204,25 @@ func (a admin) retry(ctx context.Context, kind state.Kind, id string) (done, err
 // abandon ends a run that cannot continue. The bot says so in its thread, and the
 // thread can be used again.
 func (a admin) abandon(ctx context.Context, id approvals.RunID) (done, error) {
+	if err := a.known(ctx, id); err != nil {
+		return done{}, err
+	}
 	words := "An operator ended this run. It is not known whether the calls without a result happened."
 	if err := a.runner().Abandon(ctx, id, words); err != nil {
 		return done{}, fmt.Errorf("abandon %s: %w", id, err)
 	}
 	return done{"abandoned", map[string]any{"run": id, "state": "abandoned"}}, nil
+}
+
+// known returns an error with advice if there is no such run. A request of a remote
+// agent is a run too.
+func (a admin) known(ctx context.Context, id approvals.RunID) error {
+	if _, err := a.store.Run(ctx, id); !errors.Is(err, approvals.ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("run %q: %w: the id of a run, or of a request of a remote agent, looks like run-01-7f3a5c0e-…; bot admin list shows it, "+
+		"and so do \"View full\" on the card, the API and the log; a conversation that nobody has used for retention.threads is removed with its runs; "+
+		"what people decided in it stays among the facts", string(id), approvals.ErrNotFound)
 }
 
 func (a admin) due() *state.Due { return state.NewDue(a.store, state.DueOptions{}) }
@@ -230,6 +250,9 @@ func (a admin) fulfill(ctx context.Context, id approvals.BatchID, call approvals
 		Call: call, By: approvals.UserID("cli:" + by), At: time.Now(),
 		Result: approvals.ToolReturn{ReturnValue: json.RawMessage(value)},
 	})
+	if errors.Is(err, approvals.ErrNotFound) {
+		return done{}, fmt.Errorf("call %q of batch %q: %w: the id of a batch looks like batch-01-7f3a5c0e-…; bot admin run shows the batches and calls of a run", string(call), string(id), approvals.ErrNotFound)
+	}
 	if err != nil {
 		return done{}, fmt.Errorf("fulfill %s: %w", call, err)
 	}

@@ -101,6 +101,9 @@ func waitingOf(b approvals.Batch) waitingRow {
 
 // deliveries prints where the webhook messages about a request stand.
 func (a admin) deliveries(ctx context.Context, request string, asJSON bool) error {
+	if err := a.known(ctx, approvals.RunID(request)); err != nil {
+		return err
+	}
 	o, err := a.outbox()
 	if err != nil {
 		return err

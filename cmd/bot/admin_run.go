@@ -22,11 +22,10 @@ func adminRun(ctx context.Context, in *call) error {
 // story prints what happened to a run and to those that it resumes and that resume
 // it, in order.
 func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error {
-	runs, err := a.chain(ctx, id)
-	if errors.Is(err, approvals.ErrNotFound) {
-		return fmt.Errorf("read run %s: %w: a conversation that nobody has used for retention.threads is removed with its runs; "+
-			"what people decided in it stays among the facts", id, err)
+	if err := a.known(ctx, id); err != nil {
+		return err
 	}
+	runs, err := a.chain(ctx, id)
 	if err != nil {
 		return fmt.Errorf("read run %s: %w", id, err)
 	}

@@ -50,6 +50,13 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 		{"not found", []string{"abandon", "run-01-x"}},
 		{"not found", []string{"abandon", "nonsense"}},
 		{"not found", []string{"fulfill", "batch-01-x", "c", `"words"`}},
+		{`run "run-01-x": not found: the id of a run`, []string{"abandon", "run-01-x"}},
+		{`run "run-01-x": not found: the id of a run`, []string{"run", "run-01-x"}},
+		{`run "gone": not found: the id of a run, or of a request of a remote agent, looks like run-01-`, []string{"deliveries", "gone"}},
+		{"bot admin list shows it", []string{"redeliver", "run-01-x"}},
+		{"bot admin parked lists what is", []string{"retry", "runs", "run-01-x"}},
+		{"bot admin run shows the batches", []string{"fulfill", "batch-01-x", "c", `"words"`}},
+		{"bot admin webhooks lists the agents", []string{"enable", "claude", "ci"}},
 	} {
 		_, err := w.admin(c.args...)
 		require.ErrorContains(t, err, c.want, "%v", c.args)

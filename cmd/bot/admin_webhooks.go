@@ -1,11 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/outbox"
 )
 
@@ -27,7 +32,8 @@ func (a admin) outbox() (*outbox.Outbox, error) {
 	return outbox.New(outbox.Config{Store: a.store, Now: time.Now, Log: a.log})
 }
 
-// webhooks lists the endpoints that messages were made for.
+// webhooks lists the endpoints that messages were made for, and the others of the
+// configuration.
 func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 	o, err := a.outbox()
 	if err != nil {
@@ -37,6 +43,7 @@ func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("list the webhooks: %w", err)
 	}
+	list = withConfigured(list, a.remote)
 	if asJSON {
 		return a.sayJSON(append([]outbox.Status{}, list...))
 	}
@@ -62,7 +69,26 @@ func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 		}
 	}
 	fmt.Fprintf(&out, "%s, %d disabled\n", counted(len(list), "webhook", "webhooks"), disabled)
+	if !a.configured {
+		out.WriteString("With --config FILE, the webhooks of the configuration that had no message yet are listed too.\n")
+	}
 	return a.say(out.String())
+}
+
+// withConfigured returns the list with the endpoints of these agents of which nothing
+// is known: nothing was to be sent to them yet.
+func withConfigured(list []outbox.Status, agents []config.RemoteAgent) []outbox.Status {
+	for _, agent := range agents {
+		for _, w := range agent.Webhooks {
+			if !slices.ContainsFunc(list, func(s outbox.Status) bool { return s.Agent == agent.Name && s.Endpoint == w.Name }) {
+				list = append(list, outbox.Status{Agent: agent.Name, Endpoint: w.Name})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b outbox.Status) int {
+		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	return list
 }
 
 // enable has messages sent to a disabled endpoint again.
@@ -72,6 +98,9 @@ func (a admin) enable(ctx context.Context, agent, name string) (done, error) {
 		return done{}, err
 	}
 	waiting, err := o.Enable(ctx, agent, name)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return done{}, fmt.Errorf("enable: %w: there was no message for it; bot admin webhooks lists the agents and their webhooks", err)
+	}
 	if err != nil {
 		return done{}, fmt.Errorf("enable: %w", err)
 	}
@@ -85,6 +114,9 @@ func (a admin) enable(ctx context.Context, agent, name string) (done, error) {
 func (a admin) redeliver(ctx context.Context, request string) (done, error) {
 	o, err := a.outbox()
 	if err != nil {
+		return done{}, err
+	}
+	if err := a.known(ctx, approvals.RunID(request)); err != nil {
 		return done{}, err
 	}
 	n, err := o.Redeliver(ctx, request)

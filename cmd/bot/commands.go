@@ -131,8 +131,9 @@ arguments.`,
 			name: "calls", short: "Writes the calls that Redis holds, for a replay.", run: policyCalls,
 			about: `
 Writes the calls that the bot's policy has decided as JSON, one call per line.
-It needs REDIS_URL. The output contains the arguments of the calls: protect it
-like the data they are about.`,
+It reads the Redis that REDIS_URL names, that of redis.addresses in the file of
+--config, or the folder of --data. The output contains the arguments of the
+calls: protect it like the data they are about.`,
 			example: "bot policy calls --since 168h > calls.jsonl",
 		},
 	},
@@ -141,9 +142,9 @@ like the data they are about.`,
 var adminCommands = &command{
 	name: "admin", short: "Lists what waits and what is stuck, and repairs it.",
 	about: `
-For those who operate the bot. These commands work on the Redis that REDIS_URL
-names, or on the folder that --data names, while the bot runs or while it does
-not.`,
+For those who operate the bot. These commands work while the bot runs or while
+it does not, on the Redis that REDIS_URL names, on that of redis.addresses in
+the configuration that --config names, or on the folder that --data names.`,
 	example: "bot admin parked",
 	sub: []*command{
 		{
@@ -152,7 +153,7 @@ not.`,
 Lists the requests that wait for people, the oldest first, with their calls and
 the rules that ask. With --in-doubt, it lists only those with a call that may or
 may not have taken effect; bot admin parked lists the runs in which nobody could
-be asked about such a call yet. It reads no arguments. It needs REDIS_URL.`,
+be asked about such a call yet. It reads no arguments.`,
 			example: "bot admin list --json",
 		},
 		{
@@ -161,7 +162,7 @@ be asked about such a call yet. It reads no arguments. It needs REDIS_URL.`,
 Lists the people who stand in for someone who is away, now or later, until when,
 and who passed it on. They may approve only where the rule has delegates: true,
 and the person who is away could approve. Countersign has no other approval that
-stands for more than one call. It needs REDIS_URL.`,
+stands for more than one call.`,
 			example: "bot admin grants --team T0123456789",
 		},
 		{
@@ -170,7 +171,7 @@ stands for more than one call. It needs REDIS_URL.`,
 Tells what happened to a run, in order: what the model did, who was asked, who
 decided, what was executed and how it ended, together with the runs that it
 resumes and that resume it. It prints no arguments and nothing that people or
-models wrote. It needs REDIS_URL.`,
+models wrote.`,
 			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin list and the log show it."}},
 			example: "bot admin run run-01-7f3a",
 		},
@@ -179,21 +180,21 @@ models wrote. It needs REDIS_URL.`,
 			about: `
 Counts the keys in Redis by kind, and says how much memory each kind needs, why
 it is there and for how long. It lists all keys, which takes a moment on a large
-store. It needs REDIS_URL.`,
+store.`,
 			example: "bot admin size",
 		},
 		{
 			name: "parked", short: "Lists the work that the bot has given up.", run: adminParked,
 			about: `
 Lists the work that the bot gave up after many failures, and the runs that wait
-for an operator. It needs REDIS_URL.`,
+for an operator.`,
 			example: "bot admin parked",
 		},
 		{
 			name: "retry", short: "Retries parked work.", run: adminRetry,
 			about: `
 Has the bot try parked work again. If a call of a run is in doubt, people are
-asked about it in its thread. It needs REDIS_URL.`,
+asked about it in its thread.`,
 			args: []argument{
 				{name: "KIND", what: "The kind of work: the first column of bot admin parked; runs for a run.", check: isKind},
 				{name: "ID", what: "The id of the work: the second column of bot admin parked."},
@@ -204,7 +205,7 @@ asked about it in its thread. It needs REDIS_URL.`,
 			name: "abandon", short: "Ends a run that cannot continue.", run: adminAbandon,
 			about: `
 Ends a parked run for good. The bot says so in its thread, which can be used
-again. Nothing is executed. It needs REDIS_URL.`,
+again. Nothing is executed.`,
 			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin parked and the thread show it."}},
 			example: "bot admin abandon run-01-7f3a",
 		},
@@ -212,7 +213,7 @@ again. Nothing is executed. It needs REDIS_URL.`,
 			name: "fulfill", short: "Delivers the result of a call that ran elsewhere.", run: adminFulfill,
 			about: `
 Delivers the result of a call that was approved here and executed elsewhere. The
-agent continues with it. It needs REDIS_URL.`,
+agent continues with it.`,
 			args: []argument{
 				{name: "BATCH", what: "The id of the batch that the call is in."},
 				{name: "CALL", what: "The id of the call."},
@@ -223,17 +224,16 @@ agent continues with it. It needs REDIS_URL.`,
 		{
 			name: "webhooks", short: "Lists the webhooks of remote agents, and the disabled ones.", run: adminWebhooks,
 			about: `
-Lists the webhooks for which there were messages: whether each is enabled, when
-it took a message, and how many wait for it. Requests whose message is no longer
-tried follow, each on a line. It needs REDIS_URL.`,
+Lists the webhooks for which there were messages, and with --config those of the
+configuration: whether each is enabled, when it took a message, and how many
+wait for it. Requests whose message is no longer tried follow, each on a line.`,
 			example: "bot admin webhooks",
 		},
 		{
 			name: "enable", short: "Enables a webhook again.", run: adminEnable,
 			about: `
 Enables a webhook that was disabled because its receiver took no message for
-three days, or answered 410. The messages that wait for it are sent at once. It
-needs REDIS_URL.`,
+three days, or answered 410. The messages that wait for it are sent at once.`,
 			args: []argument{
 				{name: "AGENT", what: "The name of the remote agent: the first column of bot admin webhooks."},
 				{name: "WEBHOOK", what: "The name of its webhook: the second column."},
@@ -244,7 +244,7 @@ needs REDIS_URL.`,
 			name: "deliveries", short: "Lists the webhook messages about a request.", run: adminDeliveries,
 			about: `
 Lists the webhook messages about a request: how often each was tried, what went
-wrong, and when it is tried next. It needs REDIS_URL.`,
+wrong, and when it is tried next.`,
 			args:    []argument{{name: "REQUEST", what: "The id of the request, as the API and bot admin webhooks show it."}},
 			example: "bot admin deliveries run-01-7f3a",
 		},
@@ -252,7 +252,7 @@ wrong, and when it is tried next. It needs REDIS_URL.`,
 			name: "redeliver", short: "Sends the webhook messages about a request again.", run: adminRedeliver,
 			about: `
 Sends the messages about a request again, also those that were delivered, under
-the ids that they had. It needs REDIS_URL.`,
+the ids that they had.`,
 			args:    []argument{{name: "REQUEST", what: "The id of the request, as the API and bot admin webhooks show it."}},
 			example: "bot admin redeliver run-01-7f3a",
 		},

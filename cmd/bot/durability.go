@@ -77,6 +77,9 @@ func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.
 		return nil, err
 	}
 	o.Durability, o.Replicas = c.Redis.Level(), c.Redis.Replicas
+	if o.Once { // a command has said what it found wrong, and an operator reads its answer
+		return state.Open(ctx, o)
+	}
 	o.Log.InfoContext(ctx, "Redis keeps what redis.durability requires", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
 	if o.Durability == state.Everysec {
 		const mayLose = doctor.MayLose

@@ -116,6 +116,21 @@ func TestTheOperatorStatesWhatTheServerDoesNotTell(t *testing.T) {
 	}
 }
 
+// What the start says about Redis is not said by each command of an operator.
+func TestACommandForAnOperatorLogsNothingAboutARedisThatIsFine(t *testing.T) {
+	server := statetest.NewInstance(t)
+	server.Set("appendfsync", "everysec")
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i.replace("redis: {durability: fsync}\n", "redis: {durability: everysec}\n")
+	i.o.Online = false
+	i.check() // writes the file
+	var out, logged strings.Builder
+	require.NoError(t, run(t.Context(), []string{"admin", "list", "--config", i.o.Path}, i.o.Environ, &out, &logged))
+	require.Equal(t, "0 requests wait\n", out.String())
+	require.Empty(t, logged.String())
+}
+
 // What `/countersign status` says of the store is whether it takes a change, and
 // not only whether it answers.
 func TestStatusSaysThatNothingCanBeStored(t *testing.T) {

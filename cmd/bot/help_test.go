@@ -201,3 +201,12 @@ func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(out), "countersign "+builtAs+"\n")
 }
+
+// Redis is found in three ways, and no command says that it needs one of them.
+func TestTheHelpForOperatorsSaysHowRedisIsFound(t *testing.T) {
+	for _, c := range adminCommands.sub {
+		help, _, _ := said(t, "admin", c.name, "--help")
+		require.NotContains(t, help, "needs REDIS_URL", c.name)
+		require.Contains(t, strings.Join(strings.Fields(help), " "), "redis.addresses, redis.tls, redis.user", c.name)
+	}
+}

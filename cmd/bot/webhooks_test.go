@@ -149,6 +149,8 @@ func (h *webhookBot) admin(args ...string) string {
 // It takes state.Webhooks, and state.Deliveries before it.
 func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T) {
 	h := newWebhookBot(t)
+	require.Equal(t, "claude\tall\tenabled\tnever delivered\t0 waiting\t\nclaude\tci\tenabled\tnever delivered\t0 waiting\t\n"+
+		"crm\tcalls\tenabled\tnever delivered\t0 waiting\t\n3 webhooks, 0 disabled\n", h.admin("webhooks"), "those of the configuration")
 	first := h.ask("one")
 	statetest.Await(t, "that it waits", func() bool { return len(h.messages()) == 1 })
 	bobApproves(t, h.b, first)
@@ -169,17 +171,17 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	var list []outbox.Status
 	statetest.Await(t, "the other message", func() bool {
 		require.NoError(t, json.Unmarshal([]byte(h.admin("webhooks", "--json")), &list))
-		return list[0].Waiting == 2
+		return list[1].Waiting == 2
 	})
-	require.Len(t, list, 1)
-	require.Contains(t, list[0].Reason, "410")
-	require.Contains(t, h.admin("webhooks"), "1 webhook, 1 disabled\n")
+	require.Len(t, list, 3)
+	require.Contains(t, list[1].Reason, "410")
+	require.Contains(t, h.admin("webhooks"), "3 webhooks, 1 disabled\n")
 	require.Len(t, h.messages(), 3)
 
 	h.answers(http.StatusOK)
 	require.Equal(t, "enabled; 2 messages are due now\n", h.admin("enable", "claude", "ci"))
 	statetest.Await(t, "both messages", func() bool { return len(h.messages()) == 5 })
-	require.Contains(t, h.admin("webhooks"), "1 webhook, 0 disabled\n")
+	require.Contains(t, h.admin("webhooks"), "3 webhooks, 0 disabled\n")
 
 	require.JSONEq(t, `{"agent":"claude","webhook":"ci","state":"enabled","due":0}`, h.admin("enable", "claude", "ci", "--json"))
 	require.Equal(t, "2 messages are due now\n", h.admin("redeliver", string(first.ID)))
