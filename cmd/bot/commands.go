@@ -144,7 +144,9 @@ var adminCommands = &command{
 	about: `
 For those who operate the bot. These commands work while the bot runs or while
 it does not, on the Redis that REDIS_URL names, on that of redis.addresses in
-the configuration that --config names, or on the folder that --data names.`,
+the configuration that --config names, or on the folder that --data names.
+The tools of MCP servers that changed are looked at and accepted with another
+command, bot mcp pins.`,
 	example: "bot admin parked",
 	sub: []*command{
 		{

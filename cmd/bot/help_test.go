@@ -204,6 +204,8 @@ func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {
 
 // Redis is found in three ways, and no command says that it needs one of them.
 func TestTheHelpForOperatorsSaysHowRedisIsFound(t *testing.T) {
+	all, _, _ := said(t, "admin", "--help")
+	require.Contains(t, all, "bot mcp pins", "which is no command of admin")
 	for _, c := range adminCommands.sub {
 		help, _, _ := said(t, "admin", c.name, "--help")
 		require.NotContains(t, help, "needs REDIS_URL", c.name)
