@@ -86,7 +86,7 @@ func (b *bot) backlog(ctx context.Context) (telemetry.Backlog, error) {
 		return telemetry.Backlog{}, err
 	}
 	out := telemetry.Backlog{
-		Waiting: now.Waiting, OldestWaiting: now.OldestWaiting, ParkedRuns: now.ParkedRuns,
+		Waiting: now.Waiting, OldestWaiting: now.OldestWaiting, InDoubt: now.InDoubt, ParkedRuns: now.ParkedRuns,
 		Parked: map[string]int64{}, OldestDue: map[string]time.Time{},
 	}
 	for k, n := range now.Parked {

@@ -14,6 +14,9 @@ type ListKey string
 // Everything lists every batch that people are asked about.
 const Everything ListKey = "all"
 
+// Doubtful lists the batches in which people are asked about a call in doubt.
+const Doubtful ListKey = "doubt"
+
 // WaitsForUser lists what this person is named in.
 func WaitsForUser(u UserID) ListKey { return ListKey("user:" + string(u)) }
 
@@ -65,6 +68,9 @@ func (b Batch) Concerns() []ListKey {
 			}
 		}
 		all = append(all, Everything)
+		if a.InDoubt() {
+			all = append(all, Doubtful)
+		}
 	}
 	if len(all) > 0 && b.Channel != "" {
 		all = append(all, ShownIn(b.Channel))

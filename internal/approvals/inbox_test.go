@@ -40,6 +40,12 @@ func TestABatchIsOnTheListsOfWhomItConcerns(t *testing.T) {
 	require.Contains(t, one.Concerns(), ShownIn("C-war"))
 	require.NotContains(t, one.Concerns(), ShownIn("C-board"))
 
+	doubtful := one
+	doubtful.Approvals = []Approval{one.Approvals[0]}
+	doubtful.Approvals[0].Doubt.Began = opened
+	require.Contains(t, doubtful.Concerns(), Doubtful)
+	require.NotContains(t, one.Concerns(), Doubtful)
+
 	ended := must(t, one, Withdraw{By: "req", At: opened.Add(time.Hour)})
 	require.Empty(t, ended.Concerns(), "what is settled concerns nobody")
 	require.Len(t, ended.Deciders(), 1)
@@ -52,7 +58,7 @@ func TestABatchIsOnTheListsOfWhomItConcerns(t *testing.T) {
 
 func TestTheKindsOfListsAreApart(t *testing.T) {
 	t.Parallel()
-	seen := map[ListKey]bool{Everything: true}
+	seen := map[ListKey]bool{Everything: true, Doubtful: true}
 	for _, k := range []ListKey{WaitsForUser("C1"), WaitsForGroup("C1"), ShownIn("C1"), AskedBy("C1"), AwaitsResult("C1")} {
 		require.False(t, seen[k], k)
 		seen[k] = true

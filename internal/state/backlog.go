@@ -16,24 +16,32 @@ import (
 type Backlog struct {
 	Waiting       int64              // batches in which a call waits for people
 	OldestWaiting time.Time          // when the first of them was opened; zero without one
+	InDoubt       int64              // calls about which people are asked what became of them; of 1,000 batches at most
 	ParkedRuns    int64              // runs that wait for an operator
 	Parked        map[Kind]int64     // items of due work that were given up
 	OldestDue     map[Kind]time.Time // since when the first item that is due now waits; missing without one
 }
 
-// Backlog reads what waits, in one round trip. It is for people and alerts: the
-// parts are not of one moment.
+// Most batches with a call in doubt that a backlog looks at, in a partition and in all.
+const (
+	doubtfulHere = 100
+	doubtfulAll  = 1000
+)
+
+// Backlog reads what waits, in one round trip, and in another one if calls are in doubt.
+// It is for people and alerts: the parts are not of one moment.
 func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 	s := d.store
 	pipe := s.client.Pipeline()
 	var waiting, parkedRuns []*redis.IntCmd
-	var first, parked []*redis.StringSliceCmd
+	var first, parked, doubtful []*redis.StringSliceCmd
 	due := map[Kind][]*redis.ZSliceCmd{}
 	for n := range approvals.Partitions {
 		p := s.partition(n)
 		list := string(p.list(approvals.Everything))
 		waiting = append(waiting, pipe.ZCard(ctx, list))
 		first = append(first, pipe.ZRange(ctx, list, 0, 0))
+		doubtful = append(doubtful, pipe.ZRange(ctx, string(p.list(approvals.Doubtful)), 0, doubtfulHere-1))
 		parkedRuns = append(parkedRuns, pipe.ZCard(ctx, string(p.parkedRuns())))
 		parked = append(parked, pipe.HKeys(ctx, string(p.parked())))
 		for _, k := range Kinds() {
@@ -44,6 +52,10 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 		return Backlog{}, fmt.Errorf("read the backlog: %w", err)
 	}
 	out := Backlog{Parked: map[Kind]int64{}, OldestDue: map[Kind]time.Time{}}
+	var err error
+	if out.InDoubt, err = s.inDoubt(ctx, doubtful); err != nil {
+		return Backlog{}, fmt.Errorf("read which calls are in doubt: %w", err)
+	}
 	for n := range approvals.Partitions {
 		out.Waiting += waiting[n].Val()
 		out.ParkedRuns += parkedRuns[n].Val()
@@ -66,6 +78,26 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 		}
 	}
 	return out, nil
+}
+
+// inDoubt counts the calls in doubt of the batches on these lists. A batch that an older
+// version settled is still on its list.
+func (s *Store) inDoubt(ctx context.Context, lists []*redis.StringSliceCmd) (calls int64, err error) {
+	var ids []string
+	for _, l := range lists {
+		for _, at := range l.Val() {
+			ids = append(ids, batchAt(at))
+		}
+	}
+	batches, err := s.batches(ctx, ids[:min(len(ids), doubtfulAll)])
+	for _, b := range batches {
+		for _, a := range b.Approvals {
+			if a.InDoubt() && a.Status == approvals.Pending {
+				calls++
+			}
+		}
+	}
+	return calls, err
 }
 
 // openedAt is when the batch at a place of a list was opened.

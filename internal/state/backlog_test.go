@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -56,6 +57,50 @@ func TestTheBacklogSaysWhatWaitsAndSinceWhen(t *testing.T) {
 	require.EqualValues(t, 2, now.Waiting)
 	require.WithinDuration(t, began.Add(time.Hour), now.OldestWaiting, time.Millisecond)
 	require.NotContains(t, now.OldestDue, state.Cards)
+}
+
+// A call in doubt is counted until people have answered, also while an older version
+// works on the store, which does not list it.
+func TestTheBacklogCountsTheCallsInDoubt(t *testing.T) {
+	c := statetest.Redis(t)
+	s := openStore(t, c, newClock().Now)
+	d := state.NewDue(s, state.DueOptions{Sweep: never})
+	doubts := func(want int) {
+		t.Helper()
+		now, err := d.Backlog(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, want, now.InDoubt)
+	}
+	open := openBatch(t, ids{3}.batch("b"), ids{3}.run("r"), 3, time.Time{})
+	for i := range 2 {
+		open.Batch.Approvals[i].Doubt = approvals.Doubt{Began: start0, Key: "k"}
+	}
+	commit := func(request string, b approvals.Batch, change approvals.Command) approvals.Batch {
+		t.Helper()
+		next, events, err := b.Apply(change)
+		require.NoError(t, err)
+		require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Request: approvals.RequestID(request), Before: b, Batch: next, Events: events}))
+		return next
+	}
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Request: "open", Batch: open.Batch, Events: open.Events, Args: open.Args}))
+	doubts(2)
+
+	keys := c.Keys(t.Context(), s.Prefix()+":*:list:doubt").Val()
+	require.Len(t, keys, 1)
+	place := c.ZRange(t.Context(), keys[0], 0, -1).Val()
+	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
+	doubts(0)
+	late := approvals.Execution{State: approvals.Ran}
+	b := commit("late", open.Batch, approvals.Report{Call: "call-0", Execution: late, At: start0.Add(time.Minute)})
+	doubts(2)
+	b = commit("up", b, approvals.Decide{Decision: approvals.Decision{
+		Call: "call-0", By: ann(), Verdict: approvals.GiveUp, Digest: b.Approvals[0].Call.Digest, Reason: "no", At: start0.Add(2 * time.Minute),
+	}})
+	doubts(1)
+	commit("end", b, approvals.Withdraw{By: "bo", At: start0.Add(3 * time.Minute)})
+	doubts(0)
+	require.NoError(t, c.ZAdd(t.Context(), keys[0], redis.Z{Score: 1, Member: place[0]}).Err())
+	doubts(0)
 }
 
 // What begins says how late it is, so that a backlog is seen before it grows.

@@ -33,7 +33,8 @@ func putInbox(ch *change, p partition, before, b approvals.Batch) {
 		}
 	}
 	for _, k := range is {
-		if _, already := slices.BinarySearch(was, k); !already {
+		// An older version does not know the list of what is in doubt.
+		if _, already := slices.BinarySearch(was, k); !already || k == approvals.Doubtful {
 			ch.zadd(p.list(k), place(b), sameScore)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 type Backlog struct {
 	Waiting       int64                // requests in which a call waits for people
 	OldestWaiting time.Time            // when the first of them was opened; zero without one
+	InDoubt       int64                // calls about which people are asked what became of them
 	ParkedRuns    int64                // runs that wait for an operator
 	Parked        map[string]int64     // work that was given up, by kind
 	OldestDue     map[string]time.Time // since when the first item that is due waits, by kind
@@ -67,6 +68,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descWaiting = desc("approvals_waiting", "Requests in which a call waits for people, in all of the store.")
 	descOldest  = desc("approvals_oldest_waiting_age_seconds", "How long the oldest of them has waited; 0 without one.")
+	descInDoubt = desc("calls_in_doubt", "Calls that may or may not have taken effect, and about which people are asked, in all of the store.")
 	descRuns    = desc("runs_parked", "Runs that wait for an operator, because every attempt failed.")
 	descParked  = desc("due_parked", "Items of due work that were given up after many failures, by kind.", "kind")
 	descLate    = desc("due_oldest_age_seconds", "How long the oldest item that is due has waited, by kind; 0 without one.", "kind")
@@ -80,7 +82,7 @@ var (
 
 // Describe implements [prometheus.Collector].
 func (b *backlogCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descWaiting, descOldest, descRuns, descParked, descLate, descStore, descReady, descWeak, descWorking, descPutOff, descItems} {
+	for _, d := range []*prometheus.Desc{descWaiting, descOldest, descInDoubt, descRuns, descParked, descLate, descStore, descReady, descWeak, descWorking, descPutOff, descItems} {
 		ch <- d
 	}
 }
@@ -111,6 +113,7 @@ func (b *backlogCollector) Collect(ch chan<- prometheus.Metric) {
 	now := b.now()
 	gauge(descWaiting, float64(last.Waiting))
 	gauge(descOldest, age(now, last.OldestWaiting))
+	gauge(descInDoubt, float64(last.InDoubt))
 	gauge(descRuns, float64(last.ParkedRuns))
 	for _, k := range b.source.Kinds {
 		gauge(descParked, float64(last.Parked[k]), k)

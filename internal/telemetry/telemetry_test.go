@@ -234,7 +234,7 @@ func TestTheBacklogIsReadOnceForManyScrapes(t *testing.T) {
 		Busy:   func() []agentrun.Busy { return []agentrun.Busy{{Agent: "ops", Runs: 2, PutOff: 5}} },
 		Backlog: func(context.Context) (telemetry.Backlog, error) {
 			reads++
-			return telemetry.Backlog{Waiting: 7, OldestWaiting: time.Unix(400, 0), OldestDue: map[string]time.Time{"cards": time.Unix(990, 0)}}, err
+			return telemetry.Backlog{Waiting: 7, InDoubt: 2, OldestWaiting: time.Unix(400, 0), OldestDue: map[string]time.Time{"cards": time.Unix(990, 0)}}, err
 		},
 	}))
 	require.Contains(t, scrape(t, m), "countersign_approvals_oldest_waiting_age_seconds 600\n")
@@ -243,6 +243,7 @@ func TestTheBacklogIsReadOnceForManyScrapes(t *testing.T) {
 	require.Contains(t, text, "countersign_approvals_oldest_waiting_age_seconds 609\n", "the age is of now")
 	require.Contains(t, text, `countersign_due_oldest_age_seconds{kind="cards"} 10`, "it may have begun since")
 	require.Contains(t, text, `countersign_due_items_total{kind="cards",outcome="done"} 3`)
+	require.Contains(t, text, "countersign_calls_in_doubt 2\n")
 	require.Contains(t, text, `countersign_runs_working{agent="ops"} 2`)
 	require.Contains(t, text, "countersign_redis_settings_weak 2\n")
 	require.Contains(t, text, `countersign_runs_put_off_total{agent="ops"} 5`)
