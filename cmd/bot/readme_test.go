@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,7 +63,9 @@ func TestStoryOfTheReadme(t *testing.T) {
 			card = s.await(alice, root, "the card", says("delete_file", "2023-q1-sales.txt", "2023-q2-sales.txt"))
 			require.Equal(t, 2, strings.Count(everyButton(card), "Approve"))
 		}},
-		{"Switch to Dave, who is in no group, and approve the first call. The bot tells him, and nobody else, who can approve it. Nothing changes.", func() {
+		{"Switch to Dave, who is in no group, press Approve on the first call, and confirm: a deletion can't be undone, so Slack asks once more. " +
+			"The bot tells Dave, and nobody else, who can approve it. Nothing changes.", func() {
+			require.Contains(t, fmt.Sprint(card.Blocks), "This can't be undone.", "the dialog before a deletion")
 			require.Empty(t, s.click(dave, card, "2023-q1", "Approve").VisibleError)
 			refusal := s.await(dave, root, "the refusal", func(m message) bool { return m.Ephemeral })
 			require.Contains(t, everyText(map[string]any{"text": refusal.Text})+refusal.words(), "S0SRE")
@@ -71,7 +74,7 @@ func TestStoryOfTheReadme(t *testing.T) {
 			}
 			require.Equal(t, 2, strings.Count(everyButton(card), "Approve"), "nothing changes")
 		}},
-		{"Switch to Bob, who is in @sre, and approve the first call. The card shows his name. " +
+		{"Switch to Bob, who is in @sre, and approve the first call in the same way. The card shows his name. " +
 			"Nothing is deleted yet: the agent continues when both calls are decided.", func() {
 			require.Empty(t, s.click(bob, card, "2023-q1", "Approve").VisibleError)
 			newest("his name", says("Approved", bob))
