@@ -37,9 +37,9 @@ func TestAnAgentOfTheVisitorAsksInTheDemo(t *testing.T) {
 		out, err := program(t, &remote{url: set[1], token: set[2]}, filepath.Join("..", "..", "examples", "curl", "refund.sh"), "R-17", "4200")
 		asked <- fmt.Sprint(out, err)
 	}()
-	card := s.await(bob, "", "the card", says("R-17", "visitor"))
+	card := s.await(bob, "", "the card", says("Refund 42.00 EUR for order R-17", "High risk", "visitor", "Money leaves the company"))
 	require.Empty(t, s.click(bob, card, "R-17", "Approve").VisibleError)
-	require.Equal(t, "refunding with {\"order\":\"R-17\",\"cents\":4200}\n<nil>", <-asked)
+	require.Regexp(t, `^waiting for people to decide about refund-R-17 \(request \S+\)\nrefunding with {"order":"R-17","cents":4200}\n<nil>$`, <-asked)
 	stop()
 	require.NoError(t, <-ended)
 }

@@ -20,6 +20,9 @@ call() {
 # The arguments are put in as they stand: jq would round large numbers.
 asked=$(call POST /v1/approvals -d "{\"external_id\":\"$key\",\"calls\":[{\"id\":\"c1\",\"tool\":\"$tool\",\"args\":$args}]}")
 id=$(printf %s "$asked" | jq -r .id)
+if [ "$(printf %s "$asked" | jq -r .status)" = pending ]; then
+  echo "waiting for people to decide about $key (request $id)" >&2
+fi
 while [ "$(printf %s "$asked" | jq -r .status)" = pending ]; do
   asked=$(call GET "/v1/approvals/$id?wait=50s")
 done
