@@ -162,6 +162,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	require.Equal(t, string(first.ID), got[1].Data.ID)
 	require.Equal(t, "approved", got[1].Data.Calls[0].Outcome)
 	require.Equal(t, deploys, got[1].Data.Calls[0].Arguments) //nolint:testifylint // byte for byte
+	require.Equal(t, first.Calls[0].Digest.String(), got[1].Data.Calls[0].Digest, "that of the API without sha256:")
 	require.Contains(t, h.admin("webhooks"), "claude\tci\tenabled\tdelivered ")
 
 	h.answers(http.StatusGone)
