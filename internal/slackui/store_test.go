@@ -129,6 +129,13 @@ func (s *testStore) Memo(ctx context.Context, id, surface string) ([]byte, int64
 	return s.kept.Memo(ctx, id, surface)
 }
 
+func (s *testStore) MemoVersion(ctx context.Context, id, surface string) (int64, error) {
+	if err := s.broken(); err != nil {
+		return 0, err
+	}
+	return s.kept.MemoVersion(ctx, id, surface)
+}
+
 func (s *testStore) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
 	return s.kept.Prefetch(ctx, r)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -25,6 +27,24 @@ func (s *Store) Memo(ctx context.Context, id, surface string) (data []byte, vers
 		return nil, 0, nil
 	}
 	return data, version, wrap(err, "load memo %s of %s", surface, id)
+}
+
+// MemoVersion returns only the version of the memo, 0 if there is none. It tells whether
+// what was read of a long one still holds.
+func (s *Store) MemoVersion(ctx context.Context, id, surface string) (int64, error) {
+	k, _, err := s.memo(id, surface)
+	if err != nil {
+		return 0, err
+	}
+	v, err := ask(ctx, s.conn, func(c redis.Cmdable) *redis.StringCmd { return c.HGet(ctx, string(k), fieldVersion) }).Result()
+	if errors.Is(err, redis.Nil) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("load the version of memo %s of %s: %w", surface, id, err)
+	}
+	version, err := parseVersion(v)
+	return version, wrap(err, "load the version of memo %s of %s", surface, id)
 }
 
 // CommitMemo stores the bytes if the memo still has this version, 0 for none;

@@ -244,6 +244,8 @@ func (brokenMemos) Memo(context.Context, string, string) ([]byte, int64, error) 
 	return nil, 0, errSlack
 }
 
+func (brokenMemos) MemoVersion(context.Context, string, string) (int64, error) { return 0, errSlack }
+
 func (brokenMemos) CommitMemo(context.Context, string, string, []byte, int64, int64) error {
 	return errSlack
 }

@@ -202,6 +202,8 @@ type oneMemo struct {
 
 func (m oneMemo) Memo(context.Context, string, string) ([]byte, int64, error) { return m.raw, 1, m.err }
 
+func (m oneMemo) MemoVersion(context.Context, string, string) (int64, error) { return 1, m.err }
+
 func (m oneMemo) CommitMemo(context.Context, string, string, []byte, int64, int64) error {
 	return approvals.ErrConflict
 }

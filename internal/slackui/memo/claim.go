@@ -35,8 +35,8 @@ func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (a
 	if err != nil {
 		return ctx, nil, err
 	}
-	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
-		return ctx, nil, &slackapi.LaterError{After: min(left, lookAgain(l.lasts()-left)), Err: ErrBusy}
+	if err := l.Busy(&n); err != nil {
+		return ctx, nil, err
 	}
 	reads, err := ready(&n.Body)
 	if err != nil {
@@ -54,6 +54,14 @@ func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (a
 		return ctx, nil, err
 	}
 	return ctx, h, nil
+}
+
+// Busy returns a [*slackapi.LaterError] while someone holds the claim of the record.
+func (l Notes[T]) Busy(n *Record[T]) error {
+	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
+		return &slackapi.LaterError{After: min(left, lookAgain(l.lasts()-left)), Err: ErrBusy}
+	}
+	return nil
 }
 
 // lasts is how long a claim lasts.
@@ -112,6 +120,16 @@ type lock chan struct{}
 func (l lock) Lock() { l <- struct{}{} }
 
 func (l lock) Unlock() { <-l }
+
+// within is Lock, but gives up when ctx ends.
+func (l lock) within(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // old reports whether the claim must be renewed before Slack is called.
 func (h *Claim[T]) old() bool {

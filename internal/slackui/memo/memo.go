@@ -112,23 +112,29 @@ func (l Notes[T]) Done(ctx context.Context, id string, drawn int64) error {
 // Edit changes a record without a claim. Whoever holds one takes the change over
 // with its next save.
 func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
+	_, _, err := l.edit(ctx, id, change)
+	return err
+}
+
+// edit is Edit, and returns what it has stored, and its version.
+func (l Notes[T]) edit(ctx context.Context, id string, change func(*T)) (Record[T], int64, error) {
 	for range Attempts {
 		n, version, err := l.Load(ctx, id)
 		if err != nil {
-			return err
+			return n, version, err
 		}
 		change(&n.Body)
 		err = l.Store(ctx, id, n, version, 0)
 		if !errors.Is(err, approvals.ErrConflict) {
-			return err
+			return n, version + 1, err
 		}
 	}
-	return fmt.Errorf("change the %s memo of %s: %w", l.Surface, id, approvals.ErrConflict)
+	return Record[T]{}, 0, fmt.Errorf("change the %s memo of %s: %w", l.Surface, id, approvals.ErrConflict)
 }
 
-// Store keeps bytes of a surface beside a document. CommitMemo stores them if the
-// memo still has the version (0: there is none), and returns
-// [approvals.ErrConflict] otherwise. With drawn > 0 it also removes the due entry
+// Store keeps bytes of a surface beside a document. MemoVersion reads only their version,
+// 0 if there are none. CommitMemo stores them if the memo still has the version, and
+// returns [approvals.ErrConflict] otherwise. With drawn > 0 it also removes the due entry
 // of the surface, if the document still has that version. Redraw stores them on the same
 // condition and makes the document due for work of the kind. Confirm returns once
 // everything in the partition of the document is durable; a memo that was only
@@ -137,6 +143,7 @@ func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 // handed out once.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
+	MemoVersion(ctx context.Context, id, surface string) (int64, error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error
 	Confirm(ctx context.Context, id string) error
