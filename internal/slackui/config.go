@@ -94,6 +94,11 @@ type Config struct {
 	// limits how often the app posts, such messages go first. It may be nil.
 	Awaits func(ctx context.Context) bool
 
+	// Background reports whether nobody waits for an answer in the context: it is that of
+	// due work. While Slack does not answer a lookup, it is repeated less often then. It
+	// may be nil.
+	Background func(ctx context.Context) bool
+
 	// Lease is after how long another process draws what a process that died was drawing
 	// in the threads of Slack; 0 and more than eight seconds are eight seconds.
 	Lease time.Duration
@@ -207,7 +212,7 @@ func New(c Config) (*UI, error) {
 		c.Membership = defaultMembership
 	}
 	api := slackapi.New(c.BotToken, c.APIURL, c.Transport)
-	api.Now, api.Awaits, api.Log = c.Now, c.Awaits, c.Log
+	api.Now, api.Awaits, api.Background, api.Log = c.Now, c.Awaits, c.Background, c.Log
 	people := directory.New(directory.Directory{
 		API: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
 	}, c.Desk)

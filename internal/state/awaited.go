@@ -23,6 +23,13 @@ func Awaited(ctx context.Context) bool {
 	return !ok || h.awaited
 }
 
+// Handled reports whether the context is that of a handler of due work. In any other,
+// somebody waits for an answer.
+func Handled(ctx context.Context) bool {
+	_, ok := ctx.Value(handledKey{}).(*handled)
+	return ok
+}
+
 type handledKey struct{}
 
 // handled is an entry while its handler works on it.

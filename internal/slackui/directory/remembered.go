@@ -43,11 +43,11 @@ func remembered[T aged](ctx context.Context, d *Directory, kind, what, id string
 	n, err := s.recall(ctx)
 	if err == nil && d.fresh(n.known, d.maxAge()) {
 		if early := d.Age - d.Ahead; d.Ahead > 0 && !d.forDisplay && !d.fresh(n.known, early) {
-			slackapi.Renew(ctx, &d.API.Asks, s.key(), func(ctx context.Context) (T, error) { return s.lookUp(ctx, early) })
+			slackapi.Renew(ctx, d.API, s.key(), func(ctx context.Context) (T, error) { return s.lookUp(ctx, early) })
 		}
 		return n.known, nil
 	}
-	fresh, err := slackapi.Share(ctx, &d.API.Asks, s.key(), func(ctx context.Context) (T, error) { return s.lookUp(ctx, d.Age) })
+	fresh, err := slackapi.Share(ctx, d.API, s.key(), func(ctx context.Context) (T, error) { return s.lookUp(ctx, d.Age) })
 	if err != nil {
 		return fresh, &LookupError{What: what, ID: id, Err: err}
 	}

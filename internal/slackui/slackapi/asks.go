@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -37,13 +38,30 @@ type asks struct {
 	mu       sync.Mutex
 	renewals map[string]bool      // by key: answers that are being renewed
 	limited  map[string]time.Time // by method: when the limit of Slack ends
+	failed   map[string]failure   // by key: questions that Slack did not answer the last time
 }
+
+// A failure is of a question that is not asked before a time, except for people who wait.
+type failure struct {
+	until time.Time
+	times int // in a row
+}
+
+// mostFailed bounds how many failures are kept that are over.
+const mostFailed = 1000
 
 // Share returns the answer of ask, which runs at most once at a time for each key.
 // It waits until [Spared] before the caller's deadline, and then returns a
-// [*LaterError].
-func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
+// [*LaterError]. In the background it returns one at once while Slack limits the question,
+// or for a while after Slack did not answer it, longer each time. For people who wait it
+// always asks.
+func Share[T any](ctx context.Context, a *Client, key string, ask func(ctx context.Context) (T, error)) (T, error) {
 	var none T
+	if a.Now != nil && a.Background != nil && a.Background(ctx) {
+		if left := a.Asks.putOff(key, a.Now()); left > 0 {
+			return none, &LaterError{After: left, Err: errUnanswered}
+		}
+	}
 	waiting, cancel := sparing(ctx)
 	defer cancel()
 	if waiting.Err() != nil {
@@ -52,7 +70,7 @@ func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 	var value T
 	var err error
 	done := make(chan struct{})
-	a.work.Go(func() {
+	a.Asks.work.Go(func() {
 		defer close(done)
 		value, err = do(ctx, a, key, ask)
 	})
@@ -66,7 +84,8 @@ func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 
 // Renew asks in the background. It does nothing if this answer is being renewed
 // already, or if [MaxRenewals] others are.
-func Renew[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) {
+func Renew[T any](ctx context.Context, c *Client, key string, ask func(ctx context.Context) (T, error)) {
+	a := &c.Asks
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.renewals[key] || len(a.renewals) >= MaxRenewals {
@@ -77,7 +96,7 @@ func Renew[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 	}
 	a.renewals[key] = true
 	a.work.Go(func() {
-		_, _ = do(ctx, a, key, ask) // whoever needs the answer asks again and says what went wrong
+		_, _ = do(ctx, c, key, ask) // whoever needs the answer asks again and says what went wrong
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.renewals, key)
@@ -86,8 +105,8 @@ func Renew[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 
 // do asks, or waits for the same question of another caller. The question outlives
 // ctx.
-func do[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
-	got, err, _ := a.flights.Do(key, func() (value any, err error) {
+func do[T any](ctx context.Context, a *Client, key string, ask func(ctx context.Context) (T, error)) (T, error) {
+	got, err, _ := a.Asks.flights.Do(key, func() (value any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // it would end the process: nobody else could catch it
 				err = fmt.Errorf("panic while asking Slack for %s: %v", key, p)
@@ -95,10 +114,46 @@ func do[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Co
 		}()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 		defer cancel()
-		return ask(ctx)
+		value, err = ask(ctx)
+		if a.Now != nil {
+			a.Asks.answered(key, a.Now(), err)
+		}
+		return value, err
 	})
 	value, _ := got.(T)
 	return value, err
+}
+
+var errUnanswered = errors.New("no answer of Slack to the same question a moment ago")
+
+// putOff is how long the question is not asked again in the background.
+func (a *asks) putOff(key string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failed[key].until.Sub(now)
+}
+
+// answered notes what became of a question.
+func (a *asks) answered(key string, now time.Time, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	later, ok := errors.AsType[*LaterError](err)
+	if !ok {
+		delete(a.failed, key)
+		return
+	}
+	if len(a.failed) >= mostFailed {
+		maps.DeleteFunc(a.failed, func(_ string, f failure) bool { return !now.Before(f.until) })
+	}
+	if a.failed == nil {
+		a.failed = map[string]failure{}
+	}
+	f := failure{until: now.Add(later.After)}
+	if later.Outage {
+		f.times = a.failed[key].times + 1
+		f.until = now.Add(min(WaitAfter(f.times-1), longestAway))
+	}
+	a.failed[key] = f
 }
 
 // Forget makes later callers ask anew: the answer to a question that is under way

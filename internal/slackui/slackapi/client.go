@@ -26,8 +26,11 @@ type Client struct {
 	// Awaits reports whether people wait for what is done in the context: such calls
 	// are made before others that Slack limits. It may be nil.
 	Awaits func(ctx context.Context) bool
-	Asks   asks
-	Log    *slog.Logger // may be nil
+	// Background reports whether nobody waits for an answer in the context: it is that of
+	// due work, which is done again later. It may be nil, if somebody always waits.
+	Background func(ctx context.Context) bool
+	Asks       asks
+	Log        *slog.Logger // may be nil
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
@@ -168,20 +171,27 @@ func (a *Client) OpenDirect(ctx context.Context, user string) (string, error) {
 	if known != "" {
 		return known, nil
 	}
-	im, _, _, err := a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
-	if err == nil && (im == nil || im.ID == "") {
-		err = ErrNoAnswer
-	}
-	if err != nil {
-		return "", classify("conversations.open", err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.dms == nil {
-		a.dms = map[string]string{}
-	}
-	a.dms[user] = im.ID
-	return im.ID, nil
+	const method = "conversations.open"
+	return Share(ctx, a, method+" "+user, func(ctx context.Context) (string, error) {
+		var im *slack.Channel
+		err := a.ask(method, func() (err error) {
+			im, _, _, err = a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
+			if err == nil && (im == nil || im.ID == "") {
+				err = ErrNoAnswer
+			}
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.dms == nil {
+			a.dms = map[string]string{}
+		}
+		a.dms[user] = im.ID
+		return im.ID, nil
+	})
 }
 
 // SetStatus shows the words after the name of the app under the thread, until its
@@ -350,7 +360,7 @@ func (a *Client) Whoami(ctx context.Context) (*slack.AuthTestResponse, error) {
 	if self != nil {
 		return self, nil
 	}
-	return Share(ctx, &a.Asks, "auth.test", func(ctx context.Context) (*slack.AuthTestResponse, error) {
+	return Share(ctx, a, "auth.test", func(ctx context.Context) (*slack.AuthTestResponse, error) {
 		self, err := a.client.AuthTestContext(ctx)
 		if err == nil && (self == nil || self.UserID == "") {
 			err = ErrNoAnswer

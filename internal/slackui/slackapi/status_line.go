@@ -31,7 +31,7 @@ func (s *StatusLine) Show(ctx context.Context, channel, thread, words string) {
 	if thread == "" || !s.turn(channel+" "+thread) {
 		return
 	}
-	Renew(ctx, &s.API.Asks, "status "+channel+" "+thread, func(ctx context.Context) (struct{}, error) {
+	Renew(ctx, s.API, "status "+channel+" "+thread, func(ctx context.Context) (struct{}, error) {
 		err := s.API.SetStatus(ctx, channel, thread, words)
 		if err != nil {
 			s.failed.Do(func() {
