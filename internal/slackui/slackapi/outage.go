@@ -46,13 +46,16 @@ func (p *throttle) turnInOutage(what, key string, r rank, now time.Time) error {
 // heard notes what became of a call, and returns the error of the call. If Slack does
 // not answer any call, all wait, and the error says when it is the turn of this one.
 func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err // that is our doing
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	what, _ := limitOf(method, channel)
 	key = what + " " + key
+	if errors.Is(err, context.Canceled) { // that is our doing, so only its turn is over
+		if l := p.queues[everything]; l != nil {
+			delete(l.turns, key)
+		}
+		return err
+	}
 	later, ok := errors.AsType[*LaterError](err)
 	switch {
 	case !ok || !later.Outage:

@@ -120,6 +120,22 @@ func TestCallsThatWereCanceledAreNoOutage(t *testing.T) {
 	require.NoError(t, a.p.wait(postMessage, "another", "another", usual, a.now))
 }
 
+// A call that this process has given up leaves no turn behind, for which others would wait.
+func TestACallThatWasCanceledHasNoTurn(t *testing.T) {
+	a := absent(t)
+	for n := range awayAfter {
+		a.try(fmt.Sprint("usual", n), usual)
+	}
+	a.pass(longestAway)
+	a.try("given up", usual)
+	a.now = a.calls["given up"].at
+	require.NoError(t, a.p.wait(postMessage, "given up", "given up", usual, a.now))
+	what, _ := limitOf(postMessage, "given up")
+	require.Contains(t, a.p.queues[everything].turns, what+" given up")
+	require.Error(t, a.p.heard(postMessage, "given up", "given up", usual, a.now, classify(postMessage, context.Canceled)))
+	require.NotContains(t, a.p.queues[everything].turns, what+" given up")
+}
+
 // A few calls that fail make no others wait, however often they do: the cause may be what
 // they send.
 func TestCallsThatFailAmongOthersAreNoOutage(t *testing.T) {
