@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -46,11 +45,11 @@ func (a attendance) skips(user approvals.UserID) bool {
 // escalations that show it. If Slack refuses to say who is in one of them, everybody
 // counts as outside of it. If Slack does not answer just now, that is an error until
 // [lookupLimit] has passed.
-func (c *Cards) attendance(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (attendance, error) {
+func (c *Cards) attendance(ctx context.Context, body *anchors, b approvals.Batch) (attendance, error) {
 	in := attendance{known: true}
 	for _, channel := range append(b.Channels(), b.Channel) {
 		switch {
-		case channel == "", h.Body.missed(channel):
+		case channel == "", body.missed(channel):
 			continue
 		case strings.HasPrefix(channel, "D") && b.Executor != "":
 			continue // a remote request names it, and does not say whose it is

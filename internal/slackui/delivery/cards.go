@@ -66,16 +66,19 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 }
 
 // mustWait returns a [*slackapi.LaterError] if every message of the batch that has to
-// be updated must wait for Slack, the card in the thread among them. Otherwise it
-// returns nil.
+// be updated must wait for Slack, the card in the thread among them, or if all that is
+// left must wait for lookups and digests. Otherwise it returns nil.
 func (c *Cards) mustWait(ctx context.Context, b approvals.Batch, body *anchors) error {
+	if body.Waits == b.Version && !body.outdated(b) {
+		return c.restMustWait(ctx, b, body)
+	}
 	for _, channel := range b.Channels() {
 		posted := func(a Anchor) bool { return a.Further && a.Channel == channel }
 		if !body.missed(channel) && !slices.ContainsFunc(body.Anchors, posted) {
 			return nil // it may have to be posted there
 		}
 	}
-	var late soonest
+	var late slackapi.Soonest
 	home := false
 	for _, a := range body.Anchors {
 		if a.Version >= b.Version {
@@ -86,12 +89,12 @@ func (c *Cards) mustWait(ctx context.Context, b approvals.Batch, body *anchors) 
 			return nil
 		}
 		home = home || a.Part == 0 && !a.Further && a.Direct == ""
-		late.add(err)
+		late.Add(err)
 	}
 	if !home {
 		return nil
 	}
-	return late.err()
+	return late.Err()
 }
 
 // lowPriority is of a card that still waits for people, unless someone has just done
@@ -122,16 +125,21 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		if !b.Settled() && !slices.Equal(before, h.Body.Anchors) {
 			c.Status.Show(ctx, at.channel, at.thread, waitsWords(b, c.Now()))
 		}
-		var late soonest
-		late.add(furtherErr)
-		late.add(c.inDirectMessages(ctx, h, b))
-		late.add(c.inDigests(ctx, h, b))
-		late.add(c.list(ctx, h, b))
-		if err := late.err(); err != nil {
+		var late slackapi.Soonest
+		late.Add(furtherErr)
+		asked, askedErr := c.asked(ctx, &h.Body, b)
+		late.Add(c.inDirectMessages(ctx, h, b, asked))
+		digestsErr := c.inDigests(ctx, h, b)
+		late.Add(c.list(ctx, h, b))
+		if late.Err() == nil && (askedErr != nil || digestsErr != nil) {
+			late.Add(h.Note(ctx, func(n *anchors) { n.waits(b.Version, askedErr != nil, c.Now()) }))
+		}
+		late.Add(askedErr)
+		late.Add(digestsErr)
+		if err := late.Err(); err != nil {
 			return 0, err
 		}
-		// Adopt may have added a copy meanwhile.
-		if !slices.ContainsFunc(h.Body.Anchors, func(a Anchor) bool { return a.Version < b.Version && a.Part < card.Parts(b) }) {
+		if !h.Body.outdated(b) { // Adopt may have added a copy meanwhile
 			return b.Version, nil
 		}
 	}

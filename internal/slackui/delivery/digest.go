@@ -41,6 +41,8 @@ type Digests struct {
 	Lease  time.Duration // of a claim, see [memo.Notes]
 
 	Several bool // whether several calls can be approved together
+
+	shared memo.Shared[Digest]
 }
 
 // lastDigest is the memo of a channel that says which of its digests takes
@@ -57,6 +59,7 @@ type Digest struct {
 	Changes  int64                          `json:"changes,omitempty"`  // how many changes were recorded
 	Drawn    int64                          `json:"drawn,omitempty"`    // how many of them the message shows
 	Next     time.Time                      `json:"next,omitzero"`      // when it may be drawn again
+	PutOff   int                            `json:"put_off,omitempty"`  // how often in a row it had to wait then
 	Requests map[approvals.BatchID]digested `json:"requests,omitempty"` // that wait, and those that were decided since Drawn
 	Decided  int                            `json:"decided,omitempty"`  // calls of all other requests
 }
@@ -104,10 +107,14 @@ func (d digested) reads(e digested) bool {
 		maps.Equal(d.Tools, e.Tools) && maps.Equal(d.Risks, e.Risks)
 }
 
-// note records the state of a batch, unless it is a new one that is decided already.
-func (d *Digest) note(channel string, b approvals.Batch, now time.Time) {
+// note records the state of a batch, unless it is a new one that is decided already. It
+// reports whether there is room for the batch.
+func (d *Digest) note(channel string, b approvals.Batch, now time.Time) bool {
 	if !d.lacks(b) {
-		return
+		return true
+	}
+	if _, ok := d.Requests[b.ID]; !ok && len(d.Requests) >= maxDigested {
+		return false
 	}
 	next := digestOf(b)
 	next.Change, next.Reminded = d.Requests[b.ID].Change, d.Requests[b.ID].Reminded
@@ -122,6 +129,7 @@ func (d *Digest) note(channel string, b approvals.Batch, now time.Time) {
 		d.Born, d.Channel = now, channel
 	}
 	d.Requests[b.ID] = next
+	return true
 }
 
 // lacks reports whether the memo does not know this state of the batch.
@@ -162,7 +170,7 @@ func (d *Digest) leads(id approvals.BatchID) bool {
 
 // drew records that the message shows this many changes.
 func (d *Digest) drew(ts string, changes int64, next time.Time) {
-	d.TS, d.Drawn, d.Next = ts, changes, next
+	d.TS, d.Drawn, d.Next, d.PutOff = ts, changes, next, 0
 	for id, r := range d.Requests {
 		if !r.Open() && r.Change <= changes {
 			d.Decided += r.Decided
@@ -180,14 +188,14 @@ func (d *Digest) waits() bool {
 	return false
 }
 
-// takes reports whether a further request may go into it. There is at most one
-// new digest a minute.
+// takes reports whether a further request may go into it. There is at most one new
+// digest a minute, and one for each that is full.
 func (d *Digest) takes(now time.Time) bool {
 	if d.Born.IsZero() {
 		return true
 	}
 	age := now.Sub(d.Born)
-	return age < slackapi.BudgetSpan || d.waits() && len(d.Requests) < maxDigested && age < digestAge
+	return len(d.Requests) < maxDigested && (age < slackapi.BudgetSpan || d.waits() && age < digestAge)
 }
 
 // Notes are the records of digests.
@@ -208,7 +216,7 @@ func (d *Digests) current(ctx context.Context, channel string) (string, error) {
 			return "", err
 		}
 		if n.Body.Number > 0 {
-			x, _, err := d.Notes().Load(ctx, d.id(channel, n.Body.Number))
+			x, err := d.look(ctx, d.id(channel, n.Body.Number))
 			switch {
 			case errors.Is(err, memo.ErrUnreadable): // further requests need not wait for those that it lists
 			case err != nil:
@@ -231,8 +239,13 @@ func (d *Digests) current(ctx context.Context, channel string) (string, error) {
 	return "", lostRace(approvals.ErrConflict)
 }
 
+func (d *Digests) look(ctx context.Context, id string) (*memo.Record[Digest], error) {
+	return d.shared.Look(ctx, d.Notes(), id)
+}
+
 // show makes the digest show the state of the batch. It returns a
-// [*slackapi.LaterError] until the message shows it.
+// [*slackapi.LaterError] until the message shows it, and errDigestFull if the batch has to
+// go into another digest.
 func (d *Digests) show(ctx context.Context, id, channel string, b approvals.Batch) error {
 	return d.shows(ctx, id, channel, b, nil)
 }
@@ -243,7 +256,7 @@ func (d *Digests) remind(ctx context.Context, id, channel string, b approvals.Ba
 }
 
 func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Batch, and func(*Digest)) error {
-	n, _, err := d.Notes().Load(ctx, id)
+	n, err := d.look(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -252,25 +265,23 @@ func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Bat
 		lacks = true
 	}
 	if lacks {
-		err := d.Notes().Edit(ctx, id, func(x *Digest) {
-			x.note(channel, b, d.Now())
-			if and != nil {
+		room := true
+		n, err = d.shared.Edit(ctx, d.Notes(), id, func(x *Digest) {
+			if room = x.note(channel, b, d.Now()); room && and != nil {
 				and(x)
 			}
-			n.Body = *x
 		})
-		if errors.Is(err, approvals.ErrConflict) {
+		switch {
+		case errors.Is(err, approvals.ErrConflict):
 			return lostRace(err)
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case !room:
+			return errDigestFull
 		}
 	}
-	if n.Body.shows(b.ID) {
-		return nil
-	}
-	if left := n.Body.Next.Sub(d.Now()); left > 0 {
-		return d.later(&n.Body, b.ID, left)
+	if shown, err := d.shown(n, b.ID); shown || err != nil {
+		return err
 	}
 	h, err := d.Notes().Claim(ctx, id)
 	if later, ok := errors.AsType[*slackapi.LaterError](err); ok && errors.Is(err, memo.ErrBusy) {
@@ -280,13 +291,6 @@ func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Bat
 		return err
 	}
 	return h.Draw(ctx, func(ctx context.Context, h *memo.Claim[Digest]) (int64, error) { return 0, d.draw(ctx, h, b.ID) })
-}
-
-func (d *Digests) later(x *Digest, b approvals.BatchID, left time.Duration) error {
-	if x.leads(b) {
-		return &slackapi.LaterError{After: left, Err: errDigestSoon}
-	}
-	return &slackapi.LaterError{After: left + digestFollow, Err: errDigestFollows}
 }
 
 // draw runs under the claim, so that it never draws an older state over a newer one.
@@ -299,11 +303,15 @@ func (d *Digests) draw(ctx context.Context, h *memo.Claim[Digest], b approvals.B
 		return d.later(&h.Body, b, left)
 	}
 	next, err := d.send(ctx, h, at)
-	if later, ok := errors.AsType[*slackapi.LaterError](err); ok && !later.Outage {
-		if err := h.Save(ctx, func(x *Digest) { x.Next = at.Add(later.After) }); err != nil {
+	if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
+		left := later.After
+		if later.Outage {
+			left = slackapi.WaitAfter(h.Body.PutOff)
+		}
+		if err := h.Save(ctx, func(x *Digest) { x.Next, x.PutOff = at.Add(left), x.PutOff+1 }); err != nil {
 			return err
 		}
-		return d.later(&h.Body, b, later.After)
+		return d.later(&h.Body, b, left)
 	}
 	if err != nil {
 		return fmt.Errorf("draw digest %s: %w", h.ID, err)
@@ -371,7 +379,7 @@ func (d Digest) byAge() []approvals.BatchID {
 
 // place is where the digest is, if it is posted.
 func (d *Digests) place(ctx context.Context, id string) (Anchor, bool) {
-	n, _, err := d.Notes().Load(ctx, id)
+	n, err := d.look(ctx, id)
 	if err != nil || n.Body.TS == "" {
 		return Anchor{}, false
 	}

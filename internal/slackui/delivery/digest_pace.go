@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -11,15 +10,37 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// digestFollow is how long after a digest is due the batches that do not draw it look
-// whether it was drawn.
-const digestFollow = 2 * time.Second
-
 var (
-	errDigestSoon    = errors.New("the digest changed a moment ago")
-	errDigestFollows = fmt.Errorf("%w, and another request draws it", errDigestSoon)
-	errDigestsMany   = errors.New("many digests changed a moment ago")
+	errDigestSoon  = errors.New("the digest changed a moment ago")
+	errDigestsMany = errors.New("many digests changed a moment ago")
+	errDigestFull  = errors.New("the digest has no room for another request")
 )
+
+// shown reports whether the digest shows what it knows of the batch. It returns a
+// [*slackapi.LaterError] if the digest has to be drawn and must wait.
+func (d *Digests) shown(n *memo.Record[Digest], b approvals.BatchID) (bool, error) {
+	if n.Body.shows(b) {
+		return true, nil
+	}
+	left := n.Body.Next.Sub(d.Now())
+	if later, busy := errors.AsType[*slackapi.LaterError](d.Notes().Busy(n)); busy {
+		left = max(left, later.After)
+	}
+	if left > 0 {
+		return false, d.later(&n.Body, b, left)
+	}
+	return false, nil
+}
+
+// later is for a batch whose digest may be drawn when this time is over. The request that
+// has waited longest draws it. The others look afterwards whether it was drawn, and later
+// each time that it was put off: Slack may be away for long, and they may be many.
+func (d *Digests) later(x *Digest, b approvals.BatchID, left time.Duration) error {
+	if x.leads(b) {
+		return &slackapi.LaterError{After: left, Err: errDigestSoon}
+	}
+	return &slackapi.LaterError{After: left + slackapi.WaitAfter(x.PutOff), Err: errDigestSoon, Follows: true}
+}
 
 // A pace limits how often digests are updated: each digest at most once in every, and
 // all digests of a kind at most once in apart. Digests share a limit of Slack with the
@@ -73,40 +94,4 @@ func (s *spent) kinds() int {
 		all[x.For] = true
 	}
 	return len(all)
-}
-
-// soonest collects the errors of several steps and says when to try again: when the
-// first of our own steps is due, or else when others have finished theirs.
-type soonest struct {
-	outage, ours, others *slackapi.LaterError
-	failed               error
-}
-
-func (s *soonest) add(err error) {
-	later, ok := errors.AsType[*slackapi.LaterError](err)
-	switch {
-	case err == nil:
-	case !ok:
-		s.failed = errors.Join(s.failed, err)
-	case later.Outage:
-		s.outage = later
-	case errors.Is(err, errDigestFollows):
-		if s.others == nil || later.After > s.others.After {
-			s.others = later
-		}
-	case s.ours == nil || later.After < s.ours.After:
-		s.ours = later
-	}
-}
-
-func (s *soonest) err() error {
-	for _, l := range []*slackapi.LaterError{s.outage, s.ours, s.others} {
-		if l != nil && s.failed == nil {
-			return l
-		}
-		if l != nil {
-			return errors.Join(l, s.failed)
-		}
-	}
-	return s.failed
 }

@@ -24,10 +24,8 @@ type asking func(ctx context.Context, b approvals.Batch, call int, rungs []appro
 // channels ask them. A person who can help only later, after an escalation or an
 // earlier quorum, gets a copy then. Then it records, and tells the requester, which
 // calls nobody was asked about.
-func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
-	var late soonest // a person who has to wait does not delay the others
-	asked, err := c.asked(ctx, h, b)
-	late.add(err)
+func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, asked []audience) error {
+	var late slackapi.Soonest // a person who has to wait does not delay the others
 	targets := recipientsOf(asked)
 	for _, a := range h.Body.Anchors {
 		if a.Direct != "" {
@@ -37,33 +35,33 @@ func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b 
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(targets)) {
-		late.add(c.toPerson(ctx, h, b, targets[user]))
+		late.Add(c.toPerson(ctx, h, b, targets[user]))
 	}
-	late.add(c.unasked(ctx, h, b, asked))
-	return late.err()
+	late.Add(c.unasked(ctx, h, b, asked))
+	return late.Err()
 }
 
 // asked returns for each open call who is asked about it. While people cannot be
 // looked up, the error says when to try again; their call is left out, and after
 // [lookupLimit] its audience is empty.
-func (c *Cards) asked(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) ([]audience, error) {
+func (c *Cards) asked(ctx context.Context, body *anchors, b approvals.Batch) ([]audience, error) {
 	open := func(a approvals.Approval) bool { return a.OpenAt(c.Now()) }
 	if !slices.ContainsFunc(b.Approvals, open) {
 		return nil, nil
 	}
-	in, err := c.attendance(ctx, h, b)
+	in, err := c.attendance(ctx, body, b)
 	if err != nil {
 		return nil, err
 	}
 	var all []audience
-	var late soonest
+	var late slackapi.Soonest
 	for i, a := range b.Approvals {
 		if !open(a) {
 			continue
 		}
 		in.direct = a.Requirement.Direct
 		who, err := c.Asked(ctx, b, i, []approvals.Rung{{Kind: approvals.Remind}}, in)
-		late.add(err)
+		late.Add(err)
 		switch {
 		case err == nil:
 			// Where it is not known who is in the conversation, one of them may be.
@@ -73,7 +71,7 @@ func (c *Cards) asked(ctx context.Context, h *memo.Claim[anchors], b approvals.B
 			all = append(all, audience{call: i, from: fromOf(a), lost: true})
 		}
 	}
-	return all, late.err()
+	return all, late.Err()
 }
 
 // recipientsOf returns the people who get a direct message now, with the parts of the

@@ -148,14 +148,14 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 	if err != nil {
 		return err
 	}
-	var late soonest // a person who has to wait does not delay the others
+	var late slackapi.Soonest // a person who has to wait does not delay the others
 	for _, user := range news.people() {
 		if slices.Contains(h.Body.Round.People, string(user)) {
 			continue
 		}
 		err := n.reach(ctx, b, h.Body.Round.To, string(user), news.notices[user])
 		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && !later.Outage {
-			late.add(err)
+			late.Add(err)
 			continue
 		}
 		if slackapi.HasCode(err, slackapi.Unreachable...) {
@@ -169,7 +169,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 			return err
 		}
 	}
-	if err := late.err(); err != nil || len(news.groups) == 0 || h.Body.Round.Thread {
+	if err := late.Err(); err != nil || len(news.groups) == 0 || h.Body.Round.Thread {
 		return err
 	}
 	_, err = n.API.Post(ctx, home.Channel, home.Thread, n.call(ctx, n.People.Audience(b, home.Channel), b, news))

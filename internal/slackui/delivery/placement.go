@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -71,12 +72,12 @@ func (c *Cards) at(ctx context.Context, h *memo.Claim[anchors], b approvals.Batc
 // inDigests makes the digests that list the batch show its state. A digest that has
 // to wait does not delay the others.
 func (c *Cards) inDigests(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
-	var late soonest
+	var late slackapi.Soonest
 	for _, r := range h.Body.Placements {
-		if r.Digest == "" || (r.Place == card.PlaceEscalation && h.Body.missed(r.Channel)) || slices.Contains(h.Body.Unreached, r.Direct) {
+		if !h.Body.inDigest(r) {
 			continue
 		}
-		err := c.Digests.show(ctx, r.Digest, r.Channel, b)
+		err := c.inDigest(ctx, h, b, r)
 		code, shut := slackapi.CodeOf(err, append(slices.Clone(slackapi.Closed), slackapi.Unreachable...)...)
 		if shut && r.Place != card.PlaceThread {
 			c.Log.WarnContext(ctx, "digest not shown", slog.String("batch", string(b.ID)), slog.String("channel", r.Channel), slog.Any("err", err))
@@ -88,7 +89,56 @@ func (c *Cards) inDigests(ctx context.Context, h *memo.Claim[anchors], b approva
 				n.miss(card.Missed{Channel: r.Channel, Code: code})
 			})
 		}
-		late.add(err)
+		late.Add(err)
 	}
-	return late.err()
+	return late.Err()
+}
+
+// inDigest makes the digest of a placement show the state of the batch. If that digest
+// became full before it had the batch, the batch goes into the next one.
+func (c *Cards) inDigest(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, r Placement) error {
+	for range memo.Attempts {
+		err := c.Digests.show(ctx, r.Digest, r.Channel, b)
+		if !errors.Is(err, errDigestFull) {
+			return err
+		}
+		if r.Digest, err = c.Digests.current(ctx, r.Channel); err != nil {
+			return err
+		}
+		if err := h.Save(ctx, func(n *anchors) { n.setPlacement(r); n.Listed = false }); err != nil {
+			return fmt.Errorf("list batch %s in %s: %w", b.ID, r.Digest, err)
+		}
+	}
+	return lostRace(errDigestFull)
+}
+
+// restMustWait is mustWait for a batch of which only what needs lookups and digests is left.
+func (c *Cards) restMustWait(ctx context.Context, b approvals.Batch, body *anchors) error {
+	var late slackapi.Soonest
+	if !body.Sought.IsZero() {
+		limit := b.OpenedAt.Add(lookupLimit)
+		if body.Sought.Before(limit) && !c.Now().Before(limit) {
+			return nil // it is to be said that this is not known
+		}
+		_, err := c.asked(ctx, body, b)
+		if _, later := errors.AsType[*slackapi.LaterError](err); !later {
+			return nil
+		}
+		late.Add(err)
+	}
+	for _, r := range body.Placements {
+		if !body.inDigest(r) {
+			continue
+		}
+		n, err := c.Digests.look(ctx, r.Digest)
+		if err != nil || n.Body.lacks(b) {
+			return err
+		}
+		shown, err := c.Digests.shown(n, b.ID)
+		if err == nil && !shown {
+			return nil
+		}
+		late.Add(err)
+	}
+	return late.Err()
 }

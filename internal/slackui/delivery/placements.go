@@ -148,17 +148,23 @@ func (p *Placements) addToDigest(ctx context.Context, b approvals.Batch, channel
 	if err != nil {
 		return err
 	}
-	r, _ := n.Body.placement(t)
-	if r.Digest == "" {
+	for range memo.Attempts {
+		r, _ := n.Body.placement(t)
+		if r.Digest != "" {
+			if err := p.Digests.remind(ctx, r.Digest, channel, b); !errors.Is(err, errDigestFull) {
+				return err
+			}
+		}
 		id, err := p.Digests.current(ctx, channel)
 		if err != nil {
 			return err
 		}
 		err = p.notes().Edit(ctx, string(b.ID), func(a *anchors) {
-			if r, _ = a.placement(t); r.Digest == "" {
-				r.Digest = id
-				a.setPlacement(r)
+			if x, _ := a.placement(t); x.Digest == r.Digest {
+				x.Digest = id
+				a.setPlacement(x)
 			}
+			n.Body = *a
 		})
 		if errors.Is(err, approvals.ErrConflict) {
 			return lostRace(err)
@@ -167,5 +173,5 @@ func (p *Placements) addToDigest(ctx context.Context, b approvals.Batch, channel
 			return err
 		}
 	}
-	return p.Digests.remind(ctx, r.Digest, channel, b)
+	return lostRace(errDigestFull)
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/card"
@@ -13,6 +14,8 @@ type anchors struct {
 	Anchors    []Anchor      `json:"anchors"`
 	Placements []Placement   `json:"rooms,omitempty"`
 	Listed     bool          `json:"listed,omitempty"` // its thread says that a digest lists it
+	Waits      int64         `json:"waits,omitempty"`  // the version of which all is shown that needs no digest and no lookup
+	Sought     time.Time     `json:"sought,omitzero"`  // when it was looked up whom that version asks, if that failed
 	Missed     []card.Missed `json:"missed,omitempty"`
 
 	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
@@ -45,6 +48,24 @@ type Placement struct {
 	Parts   []int            `json:"parts,omitempty"`
 	Asked   []int            `json:"asked,omitempty"` // the parts for which it is decided
 	Digest  string           `json:"digest,omitempty"`
+}
+
+// inDigest reports whether a digest is to show the batch at this placement.
+func (a *anchors) inDigest(r Placement) bool {
+	missed := r.Place == card.PlaceEscalation && a.missed(r.Channel)
+	return r.Digest != "" && !missed && !slices.Contains(a.Unreached, r.Direct)
+}
+
+// waits records that only lookups and digests are left to do for this version.
+func (a *anchors) waits(version int64, sought bool, now time.Time) {
+	if a.Waits, a.Sought = version, (time.Time{}); sought {
+		a.Sought = now
+	}
+}
+
+// outdated reports whether a message shows an older version of the batch.
+func (a *anchors) outdated(b approvals.Batch) bool {
+	return slices.ContainsFunc(a.Anchors, func(x Anchor) bool { return x.Version < b.Version && x.Part < card.Parts(b) })
 }
 
 func (a *anchors) missed(channel string) bool {
@@ -92,6 +113,7 @@ func (a *anchors) drop(x Anchor) {
 
 // outdate has every message of the batch drawn anew.
 func (a *anchors) outdate() {
+	a.Waits = 0
 	for i := range a.Anchors {
 		a.Anchors[i].Version, a.Anchors[i].Sum, a.Anchors[i].Whole = 0, "", false
 	}

@@ -136,7 +136,8 @@ type LaterError struct {
 	After time.Duration
 	Err   error // why
 
-	Outage bool // Slack did not say how long to wait, so After grows with each attempt
+	Outage  bool // Slack did not say how long to wait, so After grows with each attempt
+	Follows bool // others do the work first
 }
 
 // Error is for the log.
