@@ -99,6 +99,24 @@ func TestARuleThatRefusesNowStopsTheClaim(t *testing.T) {
 	require.Contains(t, string(got.body), "frozen")
 }
 
+// Who claims a call can parse its arguments, also if the agent sent none.
+func TestACallWithoutArgumentsHasAnEmptyObject(t *testing.T) {
+	for name, call := range map[string]string{
+		"left out": `{"id":"c1","tool":"refund"}`,
+		"null":     `{"id":"c1","tool":"refund","args":null}`,
+		"empty":    `{"id":"c1","tool":"refund","args":{}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			q := w.post(`{"external_id":"r1","calls":[` + call + `]}`)
+			w.decide(q.ID, "c1", approvals.Approve, "")
+			claimed := w.claim(q.ID, "c1")
+			require.Equal(t, http.StatusOK, claimed.status, string(claimed.body))
+			require.Contains(t, string(claimed.body), `"args":{},"args_text":"{}"`)
+		})
+	}
+}
+
 func TestOfManyClaimsOneCounts(t *testing.T) {
 	w := newWorld(t)
 	q := w.post(oneCall)

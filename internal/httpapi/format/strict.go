@@ -86,10 +86,11 @@ func (v Value) Flag() (bool, error) {
 }
 
 // Args returns the arguments of a call: an object, whose bytes are kept as they
-// stand, or nothing.
+// stand. A call without arguments has an empty object, so that its executor can parse
+// what it claims.
 func (v Value) Args() (json.RawMessage, error) {
 	if v.Raw == nil || string(v.Raw) == "null" {
-		return nil, nil
+		return json.RawMessage("{}"), nil
 	}
 	if err := approvals.CheckArgs(v.Raw); err != nil {
 		return nil, fault(v.At, "%s", plainly(err))
@@ -101,8 +102,11 @@ func (v Value) Args() (json.RawMessage, error) {
 // them.
 func (v Value) ArgsText() (json.RawMessage, error) {
 	s, err := v.Text(approvals.MaxArgs)
-	if err != nil || s == "" {
+	if err != nil {
 		return nil, err
+	}
+	if s == "" {
+		return Value{At: v.At}.Args()
 	}
 	return Value{v.At, json.RawMessage(s)}.Args()
 }
