@@ -146,6 +146,13 @@ func TestTheOperatorNamesTheImageOfTheCluster(t *testing.T) {
 	require.Contains(t, k.Images[0].NewTag, "replace")
 }
 
+// The bot does not start without a Redis, so whoever follows the page has it by then.
+func TestTheRedisOfTheClusterIsAppliedFirst(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "deploy.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "kubectl apply -k manifests/k8s/redis\nkubectl apply -k manifests/k8s\n")
+}
+
 // The Redis that the files for a cluster set up is one that the bot starts on: its
 // settings keep what redis.durability promises.
 func TestTheRedisOfTheClusterKeepsWhatIsAcknowledged(t *testing.T) {
