@@ -82,7 +82,7 @@ func (p *autoPipe) ask(ctx context.Context, b barrier, add func(redis.Pipeliner)
 	}
 	p.mu.Unlock()
 	if full {
-		p.send(r)
+		p.send(ctx, r)
 		return r, nothing
 	}
 	return p.await(ctx, r), nothing
@@ -102,7 +102,7 @@ func (p *autoPipe) await(ctx context.Context, r *roundTrip) *roundTrip {
 			return nil
 		case <-patience.C:
 			if p.takeIf(r) {
-				p.send(r)
+				p.send(ctx, r)
 				return r
 			}
 		}
@@ -114,7 +114,7 @@ func (p *autoPipe) over() {
 	if r := p.take(); r != nil {
 		go func() {
 			for ; r != nil; r = p.take() {
-				p.send(r)
+				p.send(context.Background(), r)
 			}
 		}()
 	}
@@ -140,8 +140,9 @@ func (p *autoPipe) takeIf(r *roundTrip) bool {
 	return true
 }
 
-func (p *autoPipe) send(r *roundTrip) {
-	ctx, cancel := context.WithTimeout(context.Background(), pipeTimeout)
+// send asks everything. It goes on if the context ends: others wait for it, too.
+func (p *autoPipe) send(ctx context.Context, r *roundTrip) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pipeTimeout)
 	defer cancel()
 	r.send(ctx, p.conn)
 }

@@ -101,13 +101,14 @@ func TestWhatIsAskedAtTheSameTimeSharesARoundTrip(t *testing.T) {
 	t.Parallel()
 	const all = 12
 	s, g, trips := gated(t, all)
+	base := t.Context()
 	errs := g.atOnce(t, s, all, func(i int) error {
-		ctx, id := t.Context(), ids{i}.batch("a")
+		ctx, id := base, ids{i}.batch("a")
 		switch i % 3 {
 		case 0:
-			return s.CommitMemo(ctx, string(id), "cards", []byte("x"), 0, 0)
+			return s.CommitMemo(base, string(id), "cards", []byte("x"), 0, 0)
 		case 1:
-			ctx = s.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{id}, Memos: []approvals.MemoKey{{ID: string(id), Surface: "cards"}}})
+			ctx = s.Prefetch(base, approvals.Reads{Batches: []approvals.BatchID{id}, Memos: []approvals.MemoKey{{ID: string(id), Surface: "cards"}}})
 		}
 		b, err := s.Batch(ctx, id)
 		if err == nil && b.ID != id {
@@ -153,10 +154,11 @@ func TestWhoLeavesARoundTripTakesNothingFromTheOthers(t *testing.T) {
 	t.Parallel()
 	const all, leaving = 4, 2
 	s, g, _ := gated(t, all)
-	over, cancel := context.WithCancel(t.Context())
+	base := t.Context()
+	over, cancel := context.WithCancel(base)
 	left := make(chan struct{}, leaving)
 	errs := g.atOnce(t, s, all, func(i int) error {
-		ctx, id := t.Context(), ids{i}.batch("a")
+		ctx, id := base, ids{i}.batch("a")
 		switch i {
 		case 1:
 			ctx = over
