@@ -234,7 +234,7 @@ func (t *teller) fact(e approvals.Event) {
 	factOf(e, func(m moment) {
 		m.Run = t.run.ID
 		batch := laneBatch + lane(m.Batch)
-		switch m.Kind { //nolint:exhaustive // only these differ
+		switch m.Kind {
 		case factConcluded:
 			t.concluded = append(t.concluded, m)
 		case factOpened:
