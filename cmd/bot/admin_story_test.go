@@ -93,14 +93,15 @@ func TestAnOperatorSeesWhatIsParkedAndCannotBeRead(t *testing.T) {
 	f := deferral(t)
 	first := string(adminJSON[waitingRow](f, "list")[0].Run)
 	at := f.b.store.Prefix() + ":{p" + string(f.id)[len("batch-"):][:2] + "}:"
-	f.redis.HSet(at+"parked", "cards|"+string(f.id), "damaged")
-	require.Contains(t, f.admin("run", first), "at an unknown time\twork was given up and its record cannot be read: cards (unreadable); bot admin retry cards "+string(f.id)+"\t")
+	// Nothing is to be resumed yet, so no commit of the bot takes the record away.
+	f.redis.HSet(at+"parked", "resumes|"+string(f.id), "damaged")
+	require.Contains(t, f.admin("run", first), "at an unknown time\twork was given up and its record cannot be read: resumes (unreadable); bot admin retry resumes "+string(f.id)+"\t")
 
 	_, err := f.redis.ZAdd(at+"parkedruns", float64(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC).UnixMicro()), first)
 	require.NoError(t, err)
 	f.redis.HSet(at+"run:"+first, "d", "damaged")
 	require.Equal(t, "runs\t"+first+"\tcannot be read\tsince 2026-03-04T05:06:07Z\tunreadable\n"+
-		"cards\t"+string(f.id)+"\tcannot be read\tsince unknown\tunreadable\n2 parked\n", f.admin("parked"))
+		"resumes\t"+string(f.id)+"\tcannot be read\tsince unknown\tunreadable\n2 parked\n", f.admin("parked"))
 	require.NotContains(t, f.admin("parked", "--json"), "0001")
 }
 
