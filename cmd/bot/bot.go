@@ -171,7 +171,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 		Bulk: b.bulk, Health: b.health(),
 		ToolReviews: b.toolReviews(), Owners: c.OwnedBy(), ToolChannels: ownersAsked(c),
 		ChatPage:   func(run agentrun.Run) string { return c.Web.PageOf(uistream.ChatID(run.Origin)) },
-		Membership: c.Slack.GroupsMaxAge, Awaits: state.Awaited, Background: state.Handled, Lease: c.Runs.Lease, Now: time.Now, Log: b.log,
+		Membership: c.Slack.GroupsMaxAge, Awaits: state.Awaited, Background: state.Handled, Attend: b.due.Attend, Lease: c.Runs.Lease, Now: time.Now, Log: b.log,
 	})
 	if err != nil || ui.Socket == nil {
 		return ui, err

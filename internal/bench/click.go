@@ -11,7 +11,7 @@ import (
 
 const clickAbout = `Clicks over 64 connections: a distinct, valid decision each, of %d bytes. "Deciding" is a bot that does no due work; "with its
 drawing" one that does all of it, whose cost counts until all cards are drawn. CPU is that of the whole process, less that of
-"answers 200": the bot and, if it draws, the simulated Slack. The first two columns are requests per second, in proportion to the row's.`
+"answers 200". Slack only reads updates of cards, and answers. The first two columns are requests per second, in proportion to the row's.`
 
 const (
 	deciding    = "bot, deciding"

@@ -157,6 +157,7 @@ func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
 		return drawn{}, fmt.Errorf("message %s is not the card that the bot drew: %s", ts, d.memos[state.Cards])
 	}
 	d.payload, err = b.press(ctx, ts)
+	b.stand.is(ts)
 	return d, err
 }
 

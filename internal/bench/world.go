@@ -1,17 +1,20 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
@@ -49,6 +52,7 @@ type world struct {
 	agents string // where the bot listens for agents
 
 	published chan struct{} // has one after a Home was published
+	stand     standIn
 	ends
 }
 
@@ -82,6 +86,10 @@ func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
 
 // takes serves a request of the bot to Slack.
 func (w *world) takes(rw http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api/chat.update" {
+		w.stand.updated(rw, r, w.slack)
+		return
+	}
 	w.slack.ServeHTTP(rw, r)
 	if r.URL.Path == "/api/views.publish" {
 		select {
@@ -89,6 +97,59 @@ func (w *world) takes(rw http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	}
+}
+
+// A standIn is the message of which the requests of a measurement say that it is theirs.
+// Slack is asked for the first update of it. Every other update is read and answered like
+// that one, because the cost of the simulated Slack would be taken for the bot's.
+type standIn struct {
+	mu     sync.Mutex
+	ts     string // of the message; empty: there is none
+	answer []byte
+}
+
+// is makes this message the stand-in.
+func (s *standIn) is(ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ts, s.answer = ts, nil
+}
+
+// updated serves an update of a message.
+func (s *standIn) updated(rw http.ResponseWriter, r *http.Request, slack http.Handler) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(rw, "body not readable", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	is, answer := s.ts != "" && bytes.Contains(body, []byte("ts="+s.ts)), s.answer
+	s.mu.Unlock()
+	if is && answer != nil {
+		rw.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = rw.Write(answer) // an error is the client's to find
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	heard := &overheard{ResponseWriter: rw}
+	slack.ServeHTTP(heard, r)
+	if is && bytes.Contains(heard.body.Bytes(), []byte(`"ok":true`)) {
+		s.mu.Lock()
+		s.answer = heard.body.Bytes()
+		s.mu.Unlock()
+	}
+}
+
+// overheard keeps a copy of what is written.
+type overheard struct {
+	http.ResponseWriter
+
+	body bytes.Buffer
+}
+
+func (o *overheard) Write(p []byte) (int, error) {
+	o.body.Write(p)
+	return o.ResponseWriter.Write(p)
 }
 
 func (w *world) policy() string { return filepath.Join(w.folder, "policy.yaml") }

@@ -90,6 +90,10 @@ type Config struct {
 	CardsPerMinute    int
 	MessagesPerMinute int
 
+	// Attend is called for each authentic request of Slack, and over once its answer is
+	// made; may be nil.
+	Attend func() (over func())
+
 	// Awaits reports whether people wait for what is done in the context. Where Slack
 	// limits how often the app posts, such messages go first. It may be nil.
 	Awaits func(ctx context.Context) bool
@@ -251,7 +255,7 @@ func New(c Config) (*UI, error) {
 		bulk.Config{Team: c.Team, Desk: c.Desk, Lists: c.Lists, Tools: c.Tools, Bulk: c.Bulk, Now: c.Now, Log: c.Log},
 		api, cards, people, homes)
 	ui := &UI{
-		Server: inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people, agentIn: interactions.AgentIn,
+		Server: inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log, Attend: c.Attend}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people, agentIn: interactions.AgentIn,
 	}
 	ui.ToolCards = tools
 	ui.Answers = &bulk.Answers{Sheets: h.Sheets, Results: h.Results, Memos: c.Memos, Now: c.Now, Log: c.Log}

@@ -71,17 +71,18 @@ const (
 	// are due, so that those are done in the end however much is awaited.
 	awaitedFirst = 3
 	// awaitedKnown is how long an awaited entry is believed to be in the index after
-	// it was seen there. Then it is looked up before it is begun: another process may
-	// have done it.
+	// it was seen there, if other processes work. Then it is looked up before it is
+	// begun: one of them may have done it.
 	awaitedKnown = 50 * time.Millisecond
 )
 
 // awaited are the awaited entries that a loop has not begun, in the order in which it
-// was told.
+// was told. There may be a thousand of them, and each step of the loop asks for the next.
 type awaited struct {
-	entries []seen
-	ids     map[string]bool
-	row     int // of them begun since the last other entry
+	entries []seen         // those without an id are gone; the first is not
+	at      map[string]int // the place of each: its index in entries, and gone
+	gone    int            // how many were dropped from the beginning of entries
+	row     int            // of them begun since the last other entry
 }
 
 // seen is an entry with the time when it was in the index; zero if that is in doubt.
@@ -103,55 +104,89 @@ func (s seen) first(now score) bool {
 // put adds an entry, or moves the one with its id, and reports whether there is room.
 // Another wake-up about an entry does not leave it to another process for longer.
 func (a *awaited) put(e seen) bool {
-	if a.ids[e.id] {
-		i := a.index(e.id)
-		e.from = min(e.from, a.entries[i].from)
-		a.entries[i] = e
+	if known := a.find(e.id); known != nil {
+		e.from = min(e.from, known.from)
+		*known = e
 		return true
 	}
-	if len(a.entries) >= mostAwaited {
+	if len(a.at) >= mostAwaited {
 		return false
 	}
-	if a.ids == nil {
-		a.ids = make(map[string]bool)
+	if a.at == nil {
+		a.at = make(map[string]int)
 	}
-	a.entries, a.ids[e.id] = append(a.entries, e), true
+	if len(a.entries) >= 2*mostAwaited {
+		a.compact()
+	}
+	a.at[e.id] = a.gone + len(a.entries)
+	a.entries = append(a.entries, e)
 	return true
 }
 
-func (a *awaited) index(id string) int {
-	return slices.IndexFunc(a.entries, func(x seen) bool { return x.id == id })
+// find returns the entry with this id, nil if there is none. It is valid until the next
+// put or remove.
+func (a *awaited) find(id string) *seen {
+	at, ok := a.at[id]
+	if !ok {
+		return nil
+	}
+	return &a.entries[at-a.gone]
 }
 
-// found notes where the entry with this id is in the index now.
+// compact removes the room that entries have left.
+func (a *awaited) compact() {
+	a.entries = slices.DeleteFunc(a.entries, func(e seen) bool { return e.id == "" })
+	a.gone = 0
+	for i, e := range a.entries {
+		a.at[e.id] = i
+	}
+}
+
+// found notes where an entry that is there is in the index now.
 func (a *awaited) found(e entry, now time.Time) {
-	i := a.index(e.id)
-	a.entries[i].entry, a.entries[i].last = e, now
+	known := a.find(e.id)
+	known.entry, known.last = e, now
 }
 
-// drop removes the entries for which f is true.
-func (a *awaited) drop(f func(e entry) bool) {
-	a.entries = slices.DeleteFunc(a.entries, func(s seen) bool {
-		e := s.entry
-		if !f(e) {
-			return false
+// remove removes the entry with this id.
+func (a *awaited) remove(id string) {
+	e := a.find(id)
+	if e == nil {
+		return
+	}
+	*e = seen{}
+	delete(a.at, id)
+	for len(a.entries) > 0 && a.entries[0].id == "" {
+		a.entries, a.gone = a.entries[1:], a.gone+1
+	}
+}
+
+// all are the entries in order. While they are read, only the current one may be removed.
+func (a *awaited) all(yield func(e seen) bool) {
+	for _, e := range a.entries {
+		if e.id != "" && !yield(e) {
+			return
 		}
-		delete(a.ids, e.id)
-		return true
-	})
+	}
 }
 
 // due reports whether one of them is due and may begin.
 func (a *awaited) due(now time.Time, may func(e entry) bool) bool {
 	at := scoreOf(now)
-	return slices.ContainsFunc(a.entries, func(e seen) bool { return e.begins() <= at && may(e.entry) })
+	for e := range a.all {
+		if e.begins() <= at && may(e.entry) {
+			return true
+		}
+	}
+	return false
 }
 
 // next is when the first of them that is not due will be, and 0 if there is none.
 func (a *awaited) next(now time.Time) score {
 	var first score
-	for _, e := range a.entries {
-		if at := e.begins(); at > scoreOf(now) {
+	until := scoreOf(now)
+	for e := range a.all {
+		if at := e.begins(); at > until {
 			first = earliest(first, at)
 		}
 	}
@@ -162,18 +197,21 @@ func (a *awaited) next(now time.Time) score {
 // not left to another process.
 func (a *awaited) take(now time.Time, may func(e entry) bool) (entry, bool) {
 	at := scoreOf(now)
-	begins := func(e seen) bool { return e.begins() <= at && may(e.entry) }
-	i := slices.IndexFunc(a.entries, func(e seen) bool { return e.first(at) && begins(e) })
-	if i < 0 {
-		i = slices.IndexFunc(a.entries, begins)
+	var taken entry
+	for e := range a.all {
+		if e.begins() > at || (taken.id != "" && !e.first(at)) || !may(e.entry) {
+			continue
+		}
+		first := e.first(at)
+		if first || taken.id == "" {
+			taken = e.entry
+		}
+		if first {
+			break
+		}
 	}
-	if i < 0 {
-		return entry{}, false
-	}
-	e := a.entries[i].entry
-	a.entries = slices.Delete(a.entries, i, i+1)
-	delete(a.ids, e.id)
-	return e, true
+	a.remove(taken.id)
+	return taken, taken.id != ""
 }
 
 // told takes up the awaited entries of hints.
@@ -198,11 +236,14 @@ func (l *loop) findsAwaited(ctx context.Context) bool {
 	if l.resume != nil {
 		return false
 	}
-	l.awaited.drop(func(e entry) bool {
-		resting := l.resting(e.partition)
-		l.dirty[e.partition] = l.dirty[e.partition] || resting // a look sets the timer
-		return resting
-	})
+	if slices.ContainsFunc(l.rests[:], func(r rest) bool { return !r.until.IsZero() }) {
+		for e := range l.awaited.all {
+			if l.resting(e.partition) {
+				l.dirty[e.partition] = true // a look sets the timer
+				l.awaited.remove(e.id)
+			}
+		}
+	}
 	now := l.d.store.now()
 	if !l.awaited.due(now, l.idle) || !l.agrees(ctx) {
 		return false
@@ -217,10 +258,42 @@ func (l *loop) findsAwaited(ctx context.Context) bool {
 // lookUp drops the entries that would be begun next and are not in the index any more as
 // they were told of. Those that were moved are found by a look.
 func (l *loop) lookUp(ctx context.Context, now time.Time) error {
-	var doubtful []int
-	next, at := l.workers*l.task.Together, scoreOf(now)
+	doubtful := l.doubtful(now)
+	if len(doubtful) == 0 {
+		return nil
+	}
+	pipe, asked := l.d.store.client.Pipeline(), make([]*redis.FloatCmd, len(doubtful))
+	for i, e := range doubtful {
+		asked[i] = pipe.ZScore(ctx, string(l.d.store.partition(e.partition).due(l.task.Kind)), e.id)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	for i, e := range doubtful {
+		is, err := score(asked[i].Val()), asked[i].Err()
+		switch {
+		case err != nil && !errors.Is(err, redis.Nil): // the pipeline says only what failed first
+			l.dirty[e.partition] = true
+		case is == e.at:
+			l.awaited.found(e, now)
+			continue
+		case is > scoreOf(now):
+			l.soon[e.partition] = earliest(l.soon[e.partition], is)
+		case is != 0:
+			l.dirty[e.partition] = true
+		}
+		l.awaited.remove(e.id)
+	}
+	return nil
+}
+
+// doubtful are those of the entries that would be begun next that may not be in the index
+// any more as they were told of.
+func (l *loop) doubtful(now time.Time) []entry {
+	var all []entry
+	next, at, others := l.workers*l.task.Together, scoreOf(now), l.d.store.works.others(now)
 	for _, first := range []bool{true, false} {
-		for i, e := range l.awaited.entries {
+		for e := range l.awaited.all {
 			if next == 0 {
 				break
 			}
@@ -228,44 +301,11 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 				continue
 			}
 			next--
-			if since := now.Sub(e.last); since < 0 || since > awaitedKnown {
-				doubtful = append(doubtful, i)
+			since := now.Sub(e.last)
+			if e.last.IsZero() || (others && (since < 0 || since > awaitedKnown)) {
+				all = append(all, e.entry)
 			}
 		}
 	}
-	if len(doubtful) == 0 {
-		return nil
-	}
-	pipe, asked := l.d.store.client.Pipeline(), make(map[string]*redis.FloatCmd)
-	for _, i := range doubtful {
-		e := l.awaited.entries[i]
-		asked[e.id] = pipe.ZScore(ctx, string(l.d.store.partition(e.partition).due(l.task.Kind)), e.id)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return err
-	}
-	for _, i := range doubtful {
-		l.awaited.entries[i].last = now
-	}
-	l.awaited.drop(func(e entry) bool {
-		cmd := asked[e.id]
-		if cmd == nil {
-			return false
-		}
-		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) { // the pipeline says only what failed first
-			l.dirty[e.partition] = true
-			return true
-		}
-		is := score(cmd.Val())
-		switch {
-		case is == e.at:
-			return false
-		case is > at:
-			l.soon[e.partition] = earliest(l.soon[e.partition], is)
-		case is != 0:
-			l.dirty[e.partition] = true
-		}
-		return true
-	})
-	return nil
+	return all
 }

@@ -2,7 +2,7 @@ package state
 
 import (
 	"context"
-	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +64,7 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	for id, score := range map[string]score{"moved": at + 1, "there": at} {
 		require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: id, Score: float64(score)}).Err())
 	}
+	s.works.hears("another", now)
 	now = now.Add(2 * awaitedKnown)
 	require.True(t, l.finds(t.Context()))
 	r, ok := l.next()
@@ -76,6 +77,85 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	require.False(t, l.finds(t.Context()))
 }
 
+// What nobody else can have done is not looked up: Redis is asked for nothing while this
+// process works alone.
+func TestAProcessThatWorksAloneLooksNothingUp(t *testing.T) {
+	now := time.Now()
+	l, client := loopOn(t, &now)
+	asked := 0
+	client.AddHook(counting{&asked})
+	s := l.d.store
+	hear := func(message string) {
+		w, ok := parseWakes(message)
+		require.True(t, ok)
+		(&sweeper{d: l.d, schedule: newSchedule(time.Minute)}).pass(w)
+	}
+	begins := func(id string) (looked bool) {
+		at, before := scoreOf(now), asked
+		require.NoError(t, client.ZAdd(t.Context(), string(s.partition(0).due(Cards)), redis.Z{Member: id, Score: float64(at)}).Err())
+		l.told(fresh(entry{0, id, at}))
+		now = now.Add(time.Second)
+		require.True(t, l.finds(t.Context()))
+		r, _ := l.next()
+		require.Equal(t, result{entry: entry{0, id, at}, awaited: true}, r)
+		return asked > before
+	}
+	require.False(t, begins("first"))
+	hear(probeMessage(0, s.works.id))
+	hear(wakeMessage(0, []wake{{kind: Runs, entries: []entry{{0, "run", 1}}}}, true, ""))
+	require.False(t, begins("second"), "its own probe, and the change of a process that does not work")
+	for i, message := range []string{probeMessage(0, "another"), "0", wakeMessage(0, []wake{{kind: Runs, entries: []entry{{0, "run", 1}}}}, true, "another")} {
+		now = now.Add(heardFor)
+		require.False(t, begins("alone"+strconv.Itoa(i)), "nobody was heard for a while")
+		hear(message)
+		require.True(t, begins("with"+strconv.Itoa(i)), "%q", message)
+	}
+}
+
+// counting counts pipelines.
+type counting struct{ n *int }
+
+func (counting) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		*c.n++
+		return next(ctx, cmds)
+	}
+}
+
+// A loop holds a thousand awaited entries at most, in the order in which it was told, and
+// whatever is removed from among them leaves the others as they were.
+func TestAwaitedEntriesKeepTheirOrder(t *testing.T) {
+	var a awaited
+	var want []string
+	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	for n := range 20 * mostAwaited {
+		if len(want) > 0 && chance.IntN(2*mostAwaited) < len(want) {
+			i := min(chance.IntN(len(want)), chance.IntN(len(want)))
+			a.remove(want[i])
+			want = slices.Delete(want, i, i+1)
+		}
+		id := strconv.Itoa(n)
+		require.Equal(t, len(want) < mostAwaited, a.put(seen{entry: entry{id: id, at: 1}}))
+		if len(want) < mostAwaited {
+			want = append(want, id)
+		}
+	}
+	a.remove("nobody")
+	moved := entry{id: want[3], at: 9}
+	require.True(t, a.put(seen{entry: moved}))
+	require.Equal(t, moved, a.find(moved.id).entry)
+	require.LessOrEqual(t, len(a.entries), 2*mostAwaited)
+	var got []string
+	for e := range a.all {
+		got = append(got, e.id)
+		require.Equal(t, e, *a.find(e.id))
+	}
+	require.Equal(t, want, got)
+}
+
 // A pipeline to several servers says only what failed first, and that may be that there is
 // no such entry. What another server did not say is looked for.
 func TestAwaitedWorkOfWhichNothingIsKnownIsLookedFor(t *testing.T) {
@@ -85,6 +165,7 @@ func TestAwaitedWorkOfWhichNothingIsKnownIsLookedFor(t *testing.T) {
 	at := scoreOf(now)
 	l.told(fresh(entry{0, "done", at}, entry{1, "there", at}))
 	now = now.Add(time.Minute)
+	s.works.hears("another", now)
 	require.NoError(t, client.ZAdd(t.Context(), string(s.partition(1).due(Cards)), redis.Z{Member: "there", Score: float64(at)}).Err())
 	client.AddHook(unanswering{"there"})
 	require.NoError(t, l.lookUp(t.Context(), now))
@@ -173,11 +254,13 @@ func TestAProcessBeginsWithWhatItHasCommitted(t *testing.T) {
 		require.True(t, l.awaited.put(e))
 	}
 	order := func() (all string) {
-		entries, ids := slices.Clone(l.awaited.entries), maps.Clone(l.awaited.ids)
+		var left awaited
+		for e := range l.awaited.all {
+			require.True(t, left.put(e))
+		}
 		for {
-			e, ok := l.awaited.take(now, l.idle)
+			e, ok := left.take(now, l.idle)
 			if !ok {
-				l.awaited.entries, l.awaited.ids = entries, ids
 				return all
 			}
 			all += e.id
@@ -249,12 +332,11 @@ func TestAWakeUpNamesAPartitionAtLeast(t *testing.T) {
 	later := map[Kind]score{Deadlines: 99, Runs: 77}
 	for message, want := range map[string]news{
 		wakeMessage(7, wakes, true, ""):  {7, map[Kind]entry{Cards: card, Runs: run, Replies: looked}, later, ""},
-		wakeMessage(7, nil, true, "abc"): {7, map[Kind]entry{}, map[Kind]score{}, "abc"},
 		wakeMessage(7, wakes, false, ""): {7, map[Kind]entry{Cards: looked, Runs: looked, Replies: looked}, later, ""},
 		"7\ncards":                       {7, map[Kind]entry{Cards: looked}, map[Kind]score{}, ""},
 		"7\ncards soon\nnews x y":        {7, map[Kind]entry{Cards: looked, "news": looked}, map[Kind]score{}, ""},
 		"7\n@cards soon":                 {7, map[Kind]entry{}, map[Kind]score{}, ""},
-		probeMessage(7):                  {7, map[Kind]entry{}, map[Kind]score{}, ""},
+		probeMessage(7, "abc"):           {7, map[Kind]entry{}, map[Kind]score{}, "abc"},
 	} {
 		w, ok := parseWakes(message)
 		require.True(t, ok, message)
@@ -289,5 +371,5 @@ func TestAWakeUpIsReadByOlderVersions(t *testing.T) {
 	}
 	card := entry{7, "batch_7_a", 1234567}
 	require.Equal(t, map[Kind]entry{Cards: card}, older(wakeMessage(7, []wake{{Cards, []entry{card}, 5}, {Runs, nil, 9}}, true, "abc")))
-	require.Empty(t, older(probeMessage(7)))
+	require.Empty(t, older(probeMessage(7, "abc")))
 }

@@ -33,6 +33,7 @@ func (o DueOptions) short() time.Duration { return min(o.Sweep, shortSweep) }
 type Due struct {
 	store *Store
 	o     DueOptions
+	lane  lane
 
 	mu     sync.Mutex
 	looked map[Kind]time.Time // of the loops that run; zero: not yet
@@ -118,18 +119,18 @@ func (d *Due) Run(ctx context.Context, tasks Tasks) error {
 func (d *Due) run(ctx context.Context, tasks []Task) error {
 	var problems []error
 	var loops []*loop
-	shared := &lane{}
 	for _, t := range tasks {
 		if err := d.begin(t.Kind); err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		loops = append(loops, newLoop(d, t, shared))
+		loops = append(loops, newLoop(d, t, &d.lane))
 	}
 	var all sync.WaitGroup
 	for _, l := range loops {
 		all.Go(func() {
 			defer d.end(l.task.Kind)
+			defer l.lane.leave()
 			l.run(ctx)
 		})
 	}
@@ -140,6 +141,11 @@ func (d *Due) run(ctx context.Context, tasks []Task) error {
 	all.Wait()
 	return errors.Join(problems...)
 }
+
+// Attend says that a person waits for an answer of this process, until over is called,
+// once. While there are many of them, the kinds that are [Task.Slow] handle one item each
+// at a time, so that what is drawn does not take the CPU from the answers.
+func (d *Due) Attend() (over func()) { return d.lane.attend() }
 
 // begin notes that there is a loop for the kind.
 func (d *Due) begin(k Kind) error {

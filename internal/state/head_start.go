@@ -15,10 +15,30 @@ const headStart = 25 * time.Millisecond
 // goes first, so that processes that are all busy do not begin the same.
 const takeOver = time.Second
 
-// works says whether the process works on what is due in the store, see [Due.Run].
+// heardFor is for how long a process counts as at work after it was heard. Each asks every
+// partition once within [longestSweep], and says so to all.
+const heardFor = 2 * longestSweep
+
+// works says whether the process works on what is due in the store, see [Due.Run], and
+// whether others do.
 type works struct {
 	id    string // of the store, for other processes
 	loops atomic.Int32
+	heard atomic.Int64 // the nanosecond of Unix time at which another was heard the last time; 0: never
+}
+
+// hears notes that a message has arrived from a process that works: from the store of that
+// name, or from one of an older version, which has no name.
+func (w *works) hears(name string, now time.Time) {
+	if name != w.id {
+		w.heard.Store(now.UnixNano())
+	}
+}
+
+// others reports whether other processes work too, as far as was heard.
+func (w *works) others(now time.Time) bool {
+	heard := w.heard.Load()
+	return heard != 0 && now.Sub(time.Unix(0, heard)) < heardFor
 }
 
 // name names the store in what it publishes; it is empty if nobody works.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -28,12 +29,17 @@ const (
 //
 // While something urgent is handled, the slow kinds begin one item each: a run that
 // resumes makes a dozen round trips to Redis, and at each of them it would wait for the
-// CPU that a dozen cards take.
+// CPU that a dozen cards take. So they do while more people wait for an answer than the
+// machine can answer at once.
 type lane struct {
 	mu      sync.Mutex
 	members []*member // by rank
 	urgent  int       // items, each of them for at most urgentFor
+	people  int       // who wait for an answer
 }
+
+// crowd is how many people may wait for an answer before those that draw make room.
+var crowd = 4 * runtime.GOMAXPROCS(0)
 
 // A member is a loop in a lane. A nil one is in none, and is never held up.
 type member struct {
@@ -45,11 +51,13 @@ type member struct {
 	wants bool // it takes items, or waits for room, until it is done
 }
 
-// join adds a loop before any of them has begun.
+// join adds a loop, which leaves when it has ended.
 func (a *lane) join(t Task) *member {
 	if t.Rank == 0 {
 		return nil
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	m := &member{lane: a, task: t, room: make(chan struct{}, 1)}
 	at := slices.IndexFunc(a.members, func(x *member) bool { return x.task.Rank > t.Rank })
 	if at < 0 {
@@ -77,6 +85,25 @@ func (a *lane) hurry() (over func()) {
 		end()
 	}
 }
+
+// attend says that a person waits for an answer, until over is called.
+func (a *lane) attend() (over func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.people++
+	return a.answered
+}
+
+func (a *lane) answered() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.people--; a.people == crowd {
+		a.tell()
+	}
+}
+
+// pressed reports whether the slow kinds make room. The caller holds mu.
+func (a *lane) pressed() bool { return a.urgent > 0 || a.people > crowd }
 
 // ready is when take may find room again.
 func (m *member) ready() <-chan struct{} {
@@ -135,12 +162,23 @@ func (m *member) done() {
 	}
 }
 
+// leave takes the member out of the lane: nothing of it is handled any more.
+func (m *member) leave() {
+	if m == nil {
+		return
+	}
+	m.lane.mu.Lock()
+	defer m.lane.mu.Unlock()
+	m.lane.members = slices.DeleteFunc(m.lane.members, func(x *member) bool { return x == m })
+	m.lane.tell()
+}
+
 // fits reports whether the member may handle one more item. The caller holds mu.
 func (a *lane) fits(m *member) bool {
 	if m.held == 0 {
 		return true
 	}
-	if a.urgent > 0 && m.task.Slow {
+	if m.task.Slow && a.pressed() {
 		return false
 	}
 	shared, slow := 0, 0

@@ -137,6 +137,49 @@ func TestWhatIsUrgentLeavesOneItemToEachKindThatDraws(t *testing.T) {
 	require.True(t, replies.take())
 }
 
+// While more people wait for an answer than the machine can give at once, one item of each
+// kind that draws is handled at any time, and other kinds have their places.
+func TestACrowdLeavesOneItemToEachKindThatDraws(t *testing.T) {
+	d := NewDue(&Store{conn: &conn{now: time.Now}}, DueOptions{})
+	deliveries := d.lane.join(Task{Kind: Deliveries, Rank: 1})
+	cards := d.lane.join(Task{Kind: Cards, Rank: 2, Slow: true})
+	var overs []func()
+	for range crowd {
+		overs = append(overs, d.Attend())
+	}
+	for range 2 {
+		require.True(t, cards.take(), "it can answer so many")
+	}
+	overs = append(overs, d.Attend())
+	require.False(t, cards.take())
+	for range 2 {
+		require.True(t, deliveries.take())
+	}
+	deliveries.done()
+	heard(cards)
+	overs[0]()
+	require.NotEmpty(t, cards.ready())
+	require.True(t, cards.take())
+	for _, over := range overs[1:] {
+		over()
+	}
+	require.Zero(t, d.lane.people)
+}
+
+// A kind that is not worked on any more holds nobody up.
+func TestAKindThatHasEndedLeavesTheLane(t *testing.T) {
+	var a lane
+	first := a.join(Task{Kind: Deadlines, Rank: 1})
+	next := a.join(Task{Kind: Cards, Rank: 2})
+	require.True(t, first.take())
+	require.True(t, next.take())
+	require.False(t, next.take(), "the first may have more")
+	first.leave()
+	require.NotEmpty(t, next.ready())
+	require.True(t, next.take())
+	require.Equal(t, []*member{next}, a.members)
+}
+
 // heard has a member told only of what follows.
 func heard(m *member) {
 	for len(m.ready()) > 0 {

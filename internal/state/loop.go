@@ -187,7 +187,10 @@ func (l *loop) rest(n int, cause error) {
 
 // resting reports whether the partition is left alone now. It reckons in scores, as
 // the timer does: the loop would spin through what a score leaves out of a time.
-func (l *loop) resting(n int) bool { return scoreOf(l.d.store.now()) < scoreOf(l.rests[n].until) }
+func (l *loop) resting(n int) bool {
+	until := l.rests[n].until
+	return !until.IsZero() && scoreOf(l.d.store.now()) < scoreOf(until)
+}
 
 // timer fires when the next entry that is known becomes due.
 func (l *loop) timer() (<-chan time.Time, func() bool) {
@@ -267,7 +270,7 @@ func (l *loop) look(ctx context.Context) bool {
 			case is && begun != at:
 				l.inflight[id] = moved
 			case is:
-			case l.awaited.ids[id]: // it may have been moved by work that is not awaited
+			case l.awaited.find(id) != nil: // it may have been moved by work that is not awaited
 				l.awaited.found(entry{n, id, at}, now)
 			default:
 				l.queue = append(l.queue, entry{n, id, at})

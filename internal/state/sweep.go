@@ -73,7 +73,11 @@ func (s *sweeper) listen(ctx context.Context) {
 // pass tells the loops what a message says.
 func (s *sweeper) pass(w news) {
 	s.schedule.heard(w.partition)
-	from := s.d.store.works.from(w.from, s.d.store.now())
+	now := s.d.store.now()
+	if w.from != "" || w.probe() {
+		s.d.store.works.hears(w.from, now)
+	}
+	from := s.d.store.works.from(w.from, now)
 	for _, l := range s.loops {
 		if e, ok := w.entries[l.task.Kind]; ok {
 			l.hints.committed(seen{entry: e, from: from})
@@ -178,7 +182,7 @@ func (s *sweeper) ask(ctx context.Context, partitions []int, now time.Time, run 
 		for j, l := range s.loops {
 			keys[j] = string(s.d.store.partition(n).due(l.task.Kind))
 		}
-		answers[i] = run(ctx, pipe, keys, until, s.d.store.wakes(), probeMessage(n))
+		answers[i] = run(ctx, pipe, keys, until, s.d.store.wakes(), probeMessage(n, s.d.store.works.id))
 	}
 	_, err := pipe.Exec(ctx)
 	return answers, err

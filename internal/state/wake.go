@@ -72,9 +72,9 @@ func wakeMessage(partition int, wakes []wake, awaited bool, from string) string 
 	return string(b)
 }
 
-// probeMessage is what is published when the partition is asked for work. It is a
-// message about no kind.
-func probeMessage(partition int) string { return strconv.Itoa(partition) }
+// probeMessage is what is published when the store of that name asks the partition for
+// work. It is a message about no kind.
+func probeMessage(partition int, from string) string { return wakeMessage(partition, nil, false, from) }
 
 // news is what a message says.
 type news struct {
@@ -83,6 +83,9 @@ type news struct {
 	later     map[Kind]score // when to look
 	from      string         // the store that made the change; empty if its process does not do the work
 }
+
+// probe reports whether a process has asked for work, and nothing has changed.
+func (w news) probe() bool { return len(w.entries)+len(w.later) == 0 }
 
 // parseWakes reads a message.
 func parseWakes(message string) (w news, ok bool) {

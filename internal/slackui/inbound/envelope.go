@@ -15,6 +15,7 @@ import (
 // content: the payload of an event is the body of the request, and that of an
 // interaction is in it; a command is sent as a form.
 func (s *HTTP) envelope(ctx context.Context, f frame) (Reply, error) {
+	defer s.cfg.attended()()
 	switch f.Type {
 	case "events_api":
 		return s.events(ctx, f.Payload)

@@ -113,6 +113,7 @@ func (s *HTTP) signed(path string, handle handler) http.Handler {
 			http.Error(w, "unauthorized", http.StatusUnauthorized)
 			return
 		}
+		defer s.cfg.attended()()
 		answer, err := handle(ctx, body)
 		switch {
 		case errors.Is(err, errBody):
@@ -200,6 +201,18 @@ type Config struct {
 	SigningSecret func() string // may be nil in Socket Mode
 	Now           func() time.Time
 	Log           *slog.Logger
+
+	// Attend is called for each authentic request, and over once its answer is made. It
+	// may be nil.
+	Attend func() (over func())
+}
+
+// attended is Attend, or does nothing.
+func (c Config) attended() (over func()) {
+	if c.Attend == nil {
+		return func() {}
+	}
+	return c.Attend()
 }
 
 // signed reports whether the signature of a request can be checked.
