@@ -34,7 +34,7 @@ func loopOn(t *testing.T, now *time.Time) (*loop, *redis.Client) {
 
 // However much is awaited, one in four of what is begun is other work that is due.
 func TestAwaitedWorkStarvesNothing(t *testing.T) {
-	d := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16}}
+	d := NewDue(&Store{conn: &conn{now: time.Now}}, DueOptions{})
 	l := newLoop(d, Task{Kind: Cards, Limit: time.Minute}, &lane{})
 	named := func(kind string, n int) (all []entry) {
 		for i := range n {
@@ -243,7 +243,7 @@ func TestWorkIsLeftToTheProcessThatCommittedIt(t *testing.T) {
 // with what it has committed itself. What others do not do in a second is not left to them.
 func TestAProcessBeginsWithWhatItHasCommitted(t *testing.T) {
 	now := time.Now()
-	d := &Due{store: &Store{conn: &conn{now: func() time.Time { return now }}}, o: DueOptions{Workers: 16}}
+	d := NewDue(&Store{conn: &conn{now: func() time.Time { return now }}}, DueOptions{})
 	l := newLoop(d, Task{Kind: Cards, Limit: time.Minute}, &lane{})
 	from := scoreOf(now)
 	for i, name := range []string{"a", "b", "c", "d"} {

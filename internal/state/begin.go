@@ -103,7 +103,7 @@ func (l *loop) begin(ctx, work context.Context, group []result) {
 		defer leave()
 		group[i].verdict = l.one(ctx, work, group[i], reasons[i])
 	}
-	go func() {
+	l.d.crew.run(func() {
 		defer func() { // also when a handler ends its goroutine
 			over()
 			l.done <- group
@@ -111,10 +111,14 @@ func (l *loop) begin(ctx, work context.Context, group []result) {
 		var others sync.WaitGroup
 		defer others.Wait()
 		for i := range group[1:] {
-			others.Go(func() { one(i + 1) })
+			others.Add(1)
+			l.d.crew.run(func() {
+				defer others.Done()
+				one(i + 1)
+			})
 		}
 		one(0)
-	}()
+	})
 }
 
 // one handles an item and writes down what became of it.

@@ -34,6 +34,7 @@ type Due struct {
 	store *Store
 	o     DueOptions
 	lane  lane
+	crew  crew
 
 	mu     sync.Mutex
 	looked map[Kind]time.Time // of the loops that run; zero: not yet
@@ -75,7 +76,7 @@ func NewDue(s *Store, o DueOptions) *Due {
 	if o.Started == nil {
 		o.Started = func(Kind, time.Duration) {}
 	}
-	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts), unkept: make(map[dueSet]bool)}
+	return &Due{store: s, o: o, crew: newCrew(), looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts), unkept: make(map[dueSet]bool)}
 }
 
 // Run works on every kind until ctx ends and every reconciler has returned. The

@@ -74,7 +74,7 @@ func TestWhatTheFirstLeavesIsOfferedToTheNext(t *testing.T) {
 func TestAKindWithMoreThanItsWorkersHandleHoldsTheOthersUp(t *testing.T) {
 	var a lane
 	end := make(chan struct{})
-	due := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16, Started: func(Kind, time.Duration) {}}}
+	due := NewDue(&Store{conn: &conn{now: time.Now}}, DueOptions{})
 	first := newLoop(due, Task{Kind: Deadlines, Rank: 1, Together: 2, Limit: time.Minute, Reconcile: func(context.Context, string) error {
 		<-end
 		runtime.Goexit() // nothing is to be written down
@@ -192,7 +192,7 @@ func TestAnUrgentItemHoldsTheOthersUpForAShortTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a lane
 		end := make(chan struct{})
-		due := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16, Started: func(Kind, time.Duration) {}}}
+		due := NewDue(&Store{conn: &conn{now: time.Now}}, DueOptions{})
 		runs := newLoop(due, Task{Kind: Runs, Urgent: true, Limit: time.Hour, Reconcile: func(context.Context, string) error {
 			<-end
 			runtime.Goexit() // nothing is to be written down
