@@ -204,13 +204,15 @@ func (s *testStore) drawnVersion(id, surface string) int64 {
 	return s.drawn[id+"/"+surface]
 }
 
-// batch is the batch as it is stored, the zero Batch if it is not.
+// batch is the batch as it is stored, the zero Batch if it is not. A test may change its
+// approvals.
 func (s *testStore) batch(id approvals.BatchID) approvals.Batch {
 	s.tb.Helper()
 	b, err := s.kept.Batch(context.Background(), id)
 	if !errors.Is(err, approvals.ErrNotFound) {
 		require.NoError(s.tb, err)
 	}
+	b.Approvals = slices.Clone(b.Approvals)
 	return b
 }
 

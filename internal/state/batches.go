@@ -14,7 +14,8 @@ import (
 
 var _ approvals.Store = (*Store)(nil)
 
-// Batch implements [approvals.Store].
+// Batch implements [approvals.Store]. Who reads the same state shares what it points to,
+// and nobody may modify that.
 func (s *Store) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {
@@ -109,11 +110,14 @@ func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.
 	return n == 1, nil
 }
 
+// batches are those that were read lately.
+var batches decoded[approvals.Batch]
+
 func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 	if err != nil {
 		return approvals.Batch{}, err
 	}
-	b, err := decodeBatch(doc)
+	b, err := batches.get(doc, decodeBatch)
 	if err != nil {
 		return approvals.Batch{}, fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
 	}

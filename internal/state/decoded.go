@@ -1,0 +1,105 @@
+package state
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+const (
+	// mostDecoded is how many documents of a kind are kept decoded, or twice as many.
+	mostDecoded = 256
+	// longestDecoded is the length, as it is stored, of the longest that is kept.
+	longestDecoded = 8 << 10
+)
+
+// A decoded has what stored documents say that were read lately. After a decision, the
+// card, the Homes and the answer to the agent each read the same document. A document is
+// found by all its bytes, so nothing in it can be outdated. Whoever gets one shares what
+// it points to with others, and modifies nothing of it. The zero value is ready to use.
+type decoded[T any] struct {
+	mu         sync.Mutex
+	young, old map[string]T
+}
+
+// get returns what decode makes of the document.
+func (d *decoded[T]) get(doc []byte, decode func([]byte) (T, error)) (T, error) {
+	v, ok := d.find(doc)
+	if ok {
+		if checksShared {
+			checkShared(v, doc, decode)
+		}
+		return v, nil
+	}
+	v, err := decode(doc)
+	if err == nil && len(doc) <= longestDecoded {
+		clip(reflect.ValueOf(&v).Elem())
+		d.keep(string(doc), v)
+	}
+	return v, err
+}
+
+func (d *decoded[T]) find(doc []byte) (T, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v, ok := d.young[string(doc)]; ok {
+		return v, true
+	}
+	v, ok := d.old[string(doc)]
+	if ok {
+		d.put(string(doc), v)
+	}
+	return v, ok
+}
+
+func (d *decoded[T]) keep(doc string, v T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.put(doc, v)
+}
+
+// put keeps one more document. The caller holds mu.
+func (d *decoded[T]) put(doc string, v T) {
+	if len(d.young) >= mostDecoded {
+		d.young, d.old = nil, d.young
+	}
+	if d.young == nil {
+		d.young = make(map[string]T, mostDecoded)
+	}
+	d.young[doc] = v
+}
+
+// clip takes the room behind their elements from all slices in what was decoded, so that
+// two who append to the same one do not write to the same place. Maps have none in them.
+func clip(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			clip(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				clip(f)
+			}
+		}
+	case reflect.Slice:
+		if v.Cap() > v.Len() {
+			v.SetCap(v.Len())
+		}
+		if k := v.Type().Elem().Kind(); k == reflect.Struct || k == reflect.Slice || k == reflect.Pointer {
+			for i := range v.Len() {
+				clip(v.Index(i))
+			}
+		}
+	default: // it has no slices
+	}
+}
+
+// checkShared panics if somebody has modified a document that others share. It is for
+// tests, see [checksShared].
+func checkShared[T any](v T, doc []byte, decode func([]byte) (T, error)) {
+	if is, err := decode(doc); err != nil || !reflect.DeepEqual(is, v) {
+		panic(fmt.Sprintf("a stored %T that others share was modified", v))
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package state
+
+// checksShared is for tests.
+const checksShared = false
