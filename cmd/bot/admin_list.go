@@ -51,9 +51,9 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	rows := []waitingRow{}
 	var cursor approvals.Cursor
 	for len(rows) < most {
-		page, next, err := a.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, cursor, min(most-len(rows), 100))
+		page, next, err := a.waiting(ctx, cursor, min(most-len(rows), 100))
 		if err != nil {
-			return fmt.Errorf("list what waits: %w", err)
+			return err
 		}
 		for _, b := range page {
 			if !doubt || slices.ContainsFunc(b.Approvals, approvals.Approval.InDoubt) {
@@ -89,6 +89,16 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	}
 	fmt.Fprintf(&out, "%s%s\n", counted(len(rows), "request waits", "requests wait"), more)
 	return a.say(out.String())
+}
+
+// waiting returns a page of the requests that wait for people, the oldest first, and where
+// the next page begins; that is empty if there is none.
+func (a admin) waiting(ctx context.Context, from approvals.Cursor, most int) ([]approvals.Batch, approvals.Cursor, error) {
+	page, next, err := a.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, from, most)
+	if err != nil {
+		return nil, "", fmt.Errorf("list what waits: %w", err)
+	}
+	return page, next, nil
 }
 
 func waitingOf(b approvals.Batch) waitingRow {

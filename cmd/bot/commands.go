@@ -204,6 +204,18 @@ asked about it in its thread.`,
 			example: "bot admin retry cards batch-01-7f3a",
 		},
 		{
+			name: "redraw", short: "Draws the cards of open requests anew.", run: adminRedraw,
+			about: `
+Has the bot draw everything anew that shows the requests that wait for people:
+cards, digests, and what their threads say. It is for after an older copy of
+Redis was restored, when Slack may show decisions that the copy does not have.
+Slack limits how fast that goes; the bot must be running.`,
+			args: []argument{{
+				name: "BATCH", optional: true, what: "Only this request, also if it waits no more: the first column of bot admin list.",
+			}},
+			example: "bot admin redraw --config countersign.yaml",
+		},
+		{
 			name: "abandon", short: "Ends a run that cannot continue.", run: adminAbandon,
 			about: `
 Ends a parked run for good. The bot says so in its thread, which can be used

@@ -62,6 +62,24 @@ func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) 
 	})
 }
 
+// Redraw has every message drawn anew that shows the batch, or lists it, whatever it shows
+// now.
+func (p *Placements) Redraw(ctx context.Context, id approvals.BatchID) error {
+	n, _, err := p.notes().Load(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	for _, r := range n.Body.Placements {
+		if r.Digest == "" {
+			continue
+		}
+		if err := p.Digests.Notes().Redraw(ctx, r.Digest); err != nil {
+			return err
+		}
+	}
+	return p.notes().Redraw(ctx, string(id)) // it draws the digests, too
+}
+
 // Anchor returns a message that shows the call, or another part of the batch if none
 // does. It prefers a message in the thread of the batch.
 func (p *Placements) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {

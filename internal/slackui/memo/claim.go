@@ -336,15 +336,16 @@ func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T
 		err = h.Release(ctx, version)
 	}
 	if h.lost && h.called && h.notes.Outdate != nil {
-		return errors.Join(errLost(), h.notes.redraw(ctx, h.ID))
+		return errors.Join(errLost(), h.notes.Redraw(ctx, h.ID))
 	}
 	return err
 }
 
-// redraw has the record drawn anew. While someone else holds a claim, it waits: they
+// Redraw has the record drawn anew, if there is one: it stores that Slack shows nothing of
+// it, and makes its document due. While someone else holds a claim, Redraw waits: they
 // would store again what they have drawn, which may be what is covered now. It is tried
-// until ctx ends, and once in any case.
-func (l Notes[T]) redraw(ctx context.Context, id string) error {
+// until ctx ends, and once in any case. Outdate must not be nil.
+func (l Notes[T]) Redraw(ctx context.Context, id string) error {
 	for {
 		over := ctx.Err() != nil
 		wait, err := l.outdate(ctx, id, over)

@@ -95,6 +95,11 @@ func (r *Replies) notes() memo.Notes[replies] {
 	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now, Lease: r.Lease, Outdate: (*replies).outdate, Due: "replies"}
 }
 
+// Redraw has the messages of the run drawn anew, whatever they show now.
+func (r *Replies) Redraw(ctx context.Context, run approvals.RunID) error {
+	return r.notes().Redraw(ctx, string(run))
+}
+
 // Reconcile makes the thread show what the run is doing or has answered. The due index
 // calls it. A [*slackapi.LaterError] says when to try again; any other error is a
 // failure.

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+)
+
+func adminRedraw(ctx context.Context, in *call) error {
+	return act(ctx, in, func(a admin, args []string) (done, error) {
+		if len(args) > 0 {
+			return a.redrawOne(ctx, approvals.BatchID(args[0]))
+		}
+		return a.redraw(ctx)
+	})
+}
+
+// redrawOne has what shows a request drawn anew.
+func (a admin) redrawOne(ctx context.Context, id approvals.BatchID) (done, error) {
+	b, err := a.store.Batch(ctx, id)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return done{}, fmt.Errorf("batch %q: %w: bot admin list shows the requests that wait, and bot admin run the batches of a run", string(id), approvals.ErrNotFound)
+	}
+	if err == nil {
+		err = slackui.Redraw(ctx, a.store, b)
+	}
+	return redrawn(1), err
+}
+
+// redraw has what shows the requests that wait drawn anew. One that cannot be is told of,
+// and does not keep the others from it.
+func (a admin) redraw(ctx context.Context) (done, error) {
+	var cursor approvals.Cursor
+	var problems []error
+	n := 0
+	for {
+		page, next, err := a.waiting(ctx, cursor, 100)
+		if err != nil {
+			return done{}, errors.Join(append(problems, err)...)
+		}
+		for _, b := range page {
+			if err := slackui.Redraw(ctx, a.store, b); err != nil {
+				problems = append(problems, fmt.Errorf("redraw %s: %w", b.ID, err))
+				continue
+			}
+			n++
+		}
+		if cursor = next; cursor == "" {
+			return redrawn(n), errors.Join(problems...)
+		}
+	}
+}
+
+func redrawn(n int) done {
+	return done{counted(n, "request is drawn anew", "requests are drawn anew"), map[string]any{"redrawn": n}}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// An older copy of Redis has a request that waits, and its card shows the decision that
+// the copy does not have. An operator has it drawn anew, and people can decide there.
+func TestAfterAnOlderCopyWasRestoredCardsAreDrawnAnew(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	root := w.sim.ask(cleanUp, "")
+	card := w.sim.await(bob, root, "the card", says("2023-q1-sales.txt", "2023-q2-sales.txt", "delete_file"))
+	waits := len(card.buttons("2023-q1"))
+	require.NotZero(t, waits)
+	statetest.Await(t, "the card is drawn completely", func() bool {
+		for key, n := range dueWork(t, w.redis) {
+			if n > 0 && strings.HasSuffix(key, ":"+string(state.Cards)) {
+				return false
+			}
+		}
+		return true
+	})
+	copied := w.copied()
+	w.sim.approves(root)
+	w.sim.await(bob, root, "the answer", says("reports/2023-q2-sales.txt: deleted"))
+	first.kill()
+
+	require.NoError(t, w.redis.FlushAll(t.Context()).Err())
+	for key, value := range copied {
+		require.NoError(t, w.redis.Restore(t.Context(), key, 0, value).Err())
+	}
+	w.start()
+	shown := func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) == waits }
+	for _, m := range w.sim.thread(bob, root) {
+		require.False(t, shown(m), "it is not noticed by itself")
+	}
+	out, err := w.admin("redraw")
+	require.NoError(t, err)
+	require.Equal(t, "1 request is drawn anew\n", out)
+	card = w.sim.await(bob, root, "the card with its buttons", shown)
+	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError)
+	w.sim.await(bob, root, "the decision", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < waits })
+
+	_, err = w.admin("redraw", "batch-01-x")
+	require.ErrorContains(t, err, `batch "batch-01-x": not found: bot admin list shows`)
+}
+
+// copied is everything in Redis.
+func (w *world) copied() map[string]string {
+	w.t.Helper()
+	keys, err := w.redis.Keys(w.t.Context(), "*").Result()
+	require.NoError(w.t, err)
+	all := make(map[string]string)
+	for _, k := range keys {
+		value, err := w.redis.Dump(w.t.Context(), k).Result()
+		if !errors.Is(err, redis.Nil) { // it has expired
+			require.NoError(w.t, err)
+			all[k] = value
+		}
+	}
+	return all
+}

@@ -1,0 +1,23 @@
+package slackui
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/reply"
+)
+
+// Redraw has everything drawn anew that shows the batch: its cards, the digests that list
+// it, and what its thread says of the run. It is for messages that show what is not stored
+// any more, because the store was replaced by an older copy. The processes that draw do it
+// when Redraw has returned, as fast as Slack allows.
+func Redraw(ctx context.Context, m memo.Store, b approvals.Batch) error {
+	p := &delivery.Placements{Memos: m, Now: time.Now, Digests: &delivery.Digests{Memos: m, Now: time.Now}}
+	if err := p.Redraw(ctx, b.ID); err != nil {
+		return err
+	}
+	return (&reply.Replies{Memos: m, Now: time.Now}).Redraw(ctx, b.Run)
+}
