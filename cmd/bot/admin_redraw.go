@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
@@ -25,7 +26,7 @@ func (a admin) redrawOne(ctx context.Context, id approvals.BatchID) (done, error
 		return done{}, fmt.Errorf("batch %q: %w: bot admin list shows the requests that wait, and bot admin run the batches of a run", string(id), approvals.ErrNotFound)
 	}
 	if err == nil {
-		err = slackui.Redraw(ctx, a.store, b)
+		err = slackui.Redraw(ctx, a.store, time.Now, b)
 	}
 	return redrawn(1), err
 }
@@ -42,7 +43,7 @@ func (a admin) redraw(ctx context.Context) (done, error) {
 			return done{}, errors.Join(append(problems, err)...)
 		}
 		for _, b := range page {
-			if err := slackui.Redraw(ctx, a.store, b); err != nil {
+			if err := slackui.Redraw(ctx, a.store, time.Now, b); err != nil {
 				problems = append(problems, fmt.Errorf("redraw %s: %w", b.ID, err))
 				continue
 			}

@@ -14,10 +14,10 @@ import (
 // it, and what its thread says of the run. It is for messages that show what is not stored
 // any more, because the store was replaced by an older copy. The processes that draw do it
 // when Redraw has returned, as fast as Slack allows.
-func Redraw(ctx context.Context, m memo.Store, b approvals.Batch) error {
-	p := &delivery.Placements{Memos: m, Now: time.Now, Digests: &delivery.Digests{Memos: m, Now: time.Now}}
+func Redraw(ctx context.Context, m memo.Store, now func() time.Time, b approvals.Batch) error {
+	p := &delivery.Placements{Memos: m, Now: now, Digests: &delivery.Digests{Memos: m, Now: now}}
 	if err := p.Redraw(ctx, b.ID); err != nil {
 		return err
 	}
-	return (&reply.Replies{Memos: m, Now: time.Now}).Redraw(ctx, b.Run)
+	return (&reply.Replies{Memos: m, Now: now}).Redraw(ctx, b.Run)
 }

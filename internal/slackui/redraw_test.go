@@ -30,7 +30,7 @@ func TestACardThatShowsALostDecisionIsDrawnAnew(t *testing.T) {
 	o.draw(b)
 	require.Empty(t, o.card("U0BOB", root).Actions(), "by itself it is not noticed")
 
-	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, b))
+	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
 	o.draw(b)
 	after := o.card("U0BOB", root)
 	require.Equal(t, before.Shown(), after.Shown())
@@ -45,7 +45,7 @@ func TestADigestThatShowsALostDecisionIsDrawnAnew(t *testing.T) {
 	o.drawsAll(b)
 	before := o.digests()[0]
 	o.covers(before)
-	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, b))
+	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
 	o.drawsAll(b)
 	require.Equal(t, before.Shown(), o.digests()[0].Shown())
 }
@@ -54,7 +54,7 @@ func TestADigestThatShowsALostDecisionIsDrawnAnew(t *testing.T) {
 func TestWhatWasNeverDrawnIsNotDrawnAnew(t *testing.T) {
 	o := crowded(t)
 	b := o.another("n0", 0, call("c1", "x", `{}`, sre))
-	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, b))
+	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
 	o.drawsAll(b)
 	require.Len(t, o.Calls("chat.postMessage"), 1)
 }

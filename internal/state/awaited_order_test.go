@@ -130,7 +130,7 @@ func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func TestAwaitedEntriesKeepTheirOrder(t *testing.T) {
 	var a awaited
 	var want []string
-	chance := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	chance := rand.New(rand.NewPCG(1, 2))
 	for n := range 20 * mostAwaited {
 		if len(want) > 0 && chance.IntN(2*mostAwaited) < len(want) {
 			i := min(chance.IntN(len(want)), chance.IntN(len(want)))

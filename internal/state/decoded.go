@@ -78,8 +78,8 @@ func clip(v reflect.Value) {
 			clip(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() {
+		for _, f := range v.Fields() {
+			if f.CanSet() {
 				clip(f)
 			}
 		}
