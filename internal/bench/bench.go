@@ -76,6 +76,19 @@ func Names() []string {
 	return all
 }
 
+// short reports whether the run only shows that everything works, as in tests: its
+// figures are of too little to be read.
+func (b *bench) short() bool { return b.Length < time.Second/10 }
+
+// atLeast is the least amount of something from which figures can be read, or the other
+// one in a run that is short.
+func atLeast[T int | float64 | time.Duration](b *bench, full, short T) T {
+	if b.short() {
+		return short
+	}
+	return full
+}
+
 // bench is one run.
 type bench struct {
 	Options

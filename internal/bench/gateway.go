@@ -31,7 +31,7 @@ const (
 
 // gateway measures calls that the configuration permits, through the gateway.
 func (b *bench) gateway(ctx context.Context) (err error) {
-	n := max(64, int(b.Length.Seconds()*500))
+	n := max(atLeast(b, 64, 16), int(b.Length.Seconds()*500))
 	b.said("gateway: %d calls, %d rounds", n, b.Rounds)
 	var running ends
 	defer func() { err = errors.Join(err, running.close()) }()

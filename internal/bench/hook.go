@@ -12,7 +12,7 @@ const hookAbout = `The decision on a call that the policy permits, at POST /v1/h
 // hooks measures the decision on a call that the policy permits, at the door for
 // coding agents.
 func (b *bench) hooks(ctx context.Context) (err error) {
-	n := max(64, int(b.Length.Seconds()*3000))
+	n := max(atLeast(b, 64, 16), int(b.Length.Seconds()*3000))
 	b.said("hook: %d calls, %d rounds", n, b.Rounds)
 	var running ends
 	defer func() { err = errors.Join(err, running.close()) }()

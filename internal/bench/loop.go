@@ -91,7 +91,7 @@ type loopSubject struct {
 
 // stepCosts returns what a step takes, and costs, while so many runs go on at once.
 func (b *bench) stepCosts(ctx context.Context, l *loopSubject, atOnce int) ([]float64, error) {
-	n := max(8, atOnce) * max(1, int(b.Length.Seconds()))
+	n := atLeast(b, max(8, atOnce), 2) * max(1, int(b.Length.Seconds()))
 	few, _, _, err := b.steps(ctx, l, fewSteps, n, atOnce)
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func (b *bench) fill(ctx context.Context, prefix string, seen drawn, from, to in
 			err = b.shown(ctx, s, seen, some)
 		}
 	}
-	if err := errors.Join(err, s.Close(), sleep(ctx, settled)); err != nil {
+	if err := errors.Join(err, s.Close(), sleep(ctx, atLeast(b, settled, 0))); err != nil {
 		return 0, nil, err
 	}
 	after, err := b.redis.cost(ctx)
@@ -171,7 +171,7 @@ func (b *bench) viewed(ctx context.Context, prefix string, s *state.Store, seen 
 	}
 	at := "http://" + r.addr + "/slack/"
 	b.slack.SetURLs(at+"events", at+"interactivity", at+"commands")
-	n := min(mostViews, max(8, int(b.Length.Seconds()*20)))
+	n := min(mostViews, max(atLeast(b, 8, 2), int(b.Length.Seconds()*20)))
 	for _, v := range b.views() {
 		if err := v.open(ctx); err != nil { // what is looked up once and kept
 			return Row{}, fmt.Errorf("%s: %w", v.name, err)
