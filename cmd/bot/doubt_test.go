@@ -65,7 +65,8 @@ func (w *world) withMortalBank(behaves string) till {
 	old, err := os.ReadFile(w.config)
 	require.NoError(w.t, err)
 	w.config = write(w.t, strings.Replace(string(old), "{name: ops,",
-		fmt.Sprintf("{name: ops, mcp: {bank: {command: %q, args: [%q, %q]}},", program, mortalBank, b.folder), 1))
+		fmt.Sprintf("{name: ops, mcp: {bank: {command: %q, args: [%q, %q], env: {GORACE: GORACE}}},", program, mortalBank, b.folder), 1))
+	w.env = append(w.env, "GORACE=atexit_sleep_ms=0") // it need not sleep before it exits
 	w.model = openaisim.New(calls())
 	require.NoError(w.t, w.pins("accept"))
 	return b

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,11 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 )
+
+// allFrameworks has each framework meet everything. Without it each is allowed to run a
+// call and has its state edited, and two of them meet each of the other things, so that
+// each client meets all of them.
+var allFrameworks = flag.Bool("frameworks", false, "have each framework meet everything, not two of the four")
 
 // A framework is an agent of one, with the real package, as a process of its
 // own. Every run has its own name, order and card.
@@ -178,6 +184,12 @@ func TestTheAgentsOfFrameworksRunWhatWasApprovedOnce(t *testing.T) {
 	w.start()
 	var forms sync.Mutex
 	everybody := []string{"ai-sdk", "langchain", "openai-agents", pydantic}
+	of := func(some ...string) []string { // the others in make soak
+		if *allFrameworks {
+			return everybody
+		}
+		return some
+	}
 	in := func(t *testing.T, what string, names []string, test func(*framework)) {
 		t.Helper()
 		for _, name := range names {
@@ -189,14 +201,14 @@ func TestTheAgentsOfFrameworksRunWhatWasApprovedOnce(t *testing.T) {
 	}
 	t.Run("first", func(t *testing.T) { // they wait for updates of cards, of which there are so many in a minute
 		in(t, "allow", everybody, allowed)
-		in(t, "edit", everybody, corrected)
+		in(t, "edit", of("langchain", pydantic), corrected)
 	})
 	t.Run("then", func(t *testing.T) {
-		in(t, "deny", everybody, refused)
-		in(t, "approver down", everybody, unreachable)
-		in(t, "late", everybody, late)
-		in(t, "asked twice", everybody, askedTwice)
-		in(t, "one of two denied", everybody, oneOfTwo)
+		in(t, "deny", of("openai-agents", pydantic), refused)
+		in(t, "approver down", of("ai-sdk", pydantic), unreachable)
+		in(t, "late", of("langchain", pydantic), late)
+		in(t, "asked twice", of("ai-sdk", pydantic), askedTwice)
+		in(t, "one of two denied", of("langchain", pydantic), oneOfTwo)
 		in(t, "the state was edited", everybody, editedState)
 		in(t, "the answers were edited", []string{"langchain", "openai-agents"}, editedAnswers) // which take answers of the API
 		in(t, "the answer to the claim is lost", []string{"ai-sdk", pydantic}, lostClaim)       // one for each client

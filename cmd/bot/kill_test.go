@@ -30,12 +30,16 @@ import (
 // builtAs is the version that binary was built as.
 const builtAs = "v1.2.3"
 
+// built is the folder of the binary, once a test has needed it.
+var built string
+
 // binary is the bot as it is shipped, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "countersign-bot-")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "bot")
 	out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+builtAs, "-o", path, ".").CombinedOutput()
 	if err != nil {
@@ -59,8 +63,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if built != "" {
+		_ = os.RemoveAll(built)
 	}
 	os.Exit(code)
 }

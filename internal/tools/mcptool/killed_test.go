@@ -21,7 +21,7 @@ import (
 // hold is a bot with a server, until it is killed. It prints the server's id.
 func hold() {
 	program, _ := os.Executable()
-	s := mcptool.Server{Agent: "ops", Name: "srv", Command: program, Env: map[string]string{serverKind: "hostile"}}
+	s := mcptool.Server{Agent: "ops", Name: "srv", Command: program, Env: serverEnv("hostile")}
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
 	listed, err := mcptool.List(ctx, s, log)
 	if err != nil {

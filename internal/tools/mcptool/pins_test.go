@@ -57,7 +57,7 @@ func TestWhatAServerListsIsComparedWithThePins(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.pins.Compare(s, live))
 
-	s.Env = map[string]string{serverKind: "changed"}
+	s.Env = serverEnv("changed")
 	live, err = mcptool.List(t.Context(), s, log)
 	require.NoError(t, err)
 	kinds := map[string]mcptool.ChangeKind{}

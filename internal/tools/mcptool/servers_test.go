@@ -241,7 +241,7 @@ func spy() string {
 		}
 	}
 	for _, pair := range os.Environ() {
-		if name, _, _ := strings.Cut(pair, "="); name != "PATH" && name != serverKind {
+		if name, _, _ := strings.Cut(pair, "="); name != "PATH" && serverEnv("")[name] == "" && name != serverKind {
 			found = append(found, "variable "+name)
 		}
 	}
@@ -255,7 +255,13 @@ func stdioServer(t *testing.T, kind string) mcptool.Server {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	return mcptool.Server{Agent: "ops", Name: "srv", Command: program, Env: map[string]string{serverKind: kind}}
+	return mcptool.Server{Agent: "ops", Name: "srv", Command: program, Env: serverEnv(kind)}
+}
+
+// serverEnv makes this test program a server, which ends at once: the race detector has
+// each program sleep for a second before it exits.
+func serverEnv(kind string) map[string]string {
+	return map[string]string{serverKind: kind, "GORACE": "atexit_sleep_ms=0"}
 }
 
 func webServer(t *testing.T) mcptool.Server {
