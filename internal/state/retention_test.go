@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,9 @@ import (
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
+
+// everyStep is set by make soak.
+var everyStep = flag.Bool("every-step", false, "crash after each step of the removal of a long thread, not after every other")
 
 const day = 24 * time.Hour
 
@@ -308,7 +312,11 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		}
 	})
 	t.Run("a long thread in several steps, of which each may be the last", func(t *testing.T) {
-		for crash := range 5 {
+		step := 2
+		if *everyStep {
+			step = 1
+		}
+		for crash := 0; crash < 5; crash += step {
 			w := newPast(t, c)
 			w.converse("long", 70, 3)
 			w.draw()
