@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -294,6 +295,17 @@ func TestKeysOfAFileAreReadAnew(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	w.now = w.now.Add(2 * time.Hour)
 	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
+	require.ErrorIs(t, err, bearer.ErrUnavailable)
+}
+
+// Opening a named pipe to which nobody writes would never return, and would keep everyone
+// waiting who has a token of the issuer.
+func TestKeysAreNotReadFromANamedPipe(t *testing.T) {
+	i := newIssuer(t)
+	path := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	w := newWorld(withJWT(path))
+	_, err := w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, i.key("k", jose.EdDSA), w.claims())))
 	require.ErrorIs(t, err, bearer.ErrUnavailable)
 }
 

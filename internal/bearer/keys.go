@@ -113,6 +113,9 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 	if err != nil {
 		return fmt.Errorf("look at the keys: %w", err)
 	}
+	if !info.Mode().IsRegular() { // a named pipe to which nobody writes would never open
+		return fmt.Errorf("look at the keys: %s is not a regular file", from)
+	}
 	if s.tried = now; info.ModTime().Equal(s.changed) {
 		s.read = now
 		return nil

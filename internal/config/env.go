@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // Environment is what comes from the process environment: addresses and
@@ -49,7 +50,7 @@ const inFile = "_FILE"
 
 // readSecret returns what is in the file, without the white space around it.
 func readSecret(path string) (string, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	text, err := strictyaml.ReadFile(path)
 	return strings.TrimSpace(string(text)), err
 }
 

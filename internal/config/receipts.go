@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/countersign/countersign/internal/receipt"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // Receipts are the keys of receipts. Without a key none are signed.
@@ -25,7 +25,7 @@ func (r Receipts) Open() (*receipt.Signer, receipt.Keys, error) {
 	}
 	keys := []receipt.Key{signer.Key()}
 	if r.OldKeys != "" {
-		text, err := os.ReadFile(r.OldKeys)
+		text, err := strictyaml.ReadFile(r.OldKeys)
 		if err != nil {
 			return nil, receipt.Keys{}, fmt.Errorf("receipts.old_keys_file: %w", err)
 		}

@@ -35,7 +35,7 @@ const maxTokens = 1 << 20
 // readTokens reads a file of tokens: one on a line, with a comment behind it if
 // there is one; a line that begins with # is a comment.
 func readTokens(path string) ([]TokenHash, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

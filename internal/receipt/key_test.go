@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -120,6 +121,10 @@ func TestAKeyFileIsForItsOwnerOnly(t *testing.T) {
 		require.ErrorContains(t, err, "chmod 600")
 	}
 	_, err = receipt.ReadSigner(t.TempDir())
+	require.ErrorContains(t, err, "not a regular file")
+	pipe := filepath.Join(t.TempDir(), "pipe") // to which nobody writes
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err = receipt.ReadSigner(pipe)
 	require.ErrorContains(t, err, "not a regular file")
 	_, err = receipt.ReadSigner(path + ".missing")
 	require.ErrorIs(t, err, os.ErrNotExist)

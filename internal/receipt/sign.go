@@ -95,6 +95,9 @@ func ParseSigner(text []byte) (*Signer, error) {
 // ReadSigner reads the private key in the file. It refuses a file that others than
 // its owner may read or write.
 func ReadSigner(path string) (*Signer, error) {
+	if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() { // a named pipe to which nobody writes would never open
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
+	}
 	f, err := os.Open(path) //nolint:gosec // the operator names it
 	if err != nil {
 		return nil, fmt.Errorf("open the key: %w", err)
@@ -103,9 +106,6 @@ func ReadSigner(path string) (*Signer, error) {
 	about, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("look at the key: %w", err)
-	}
-	if !about.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
 	}
 	if mode := about.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fmt.Errorf("%w: others may use %s, its mode is %#o; run chmod 600 on it", ErrKey, path, mode)
