@@ -5,11 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"os"
+	"sync"
 
 	"github.com/countersign/countersign/internal/redisserver"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // Sentinel says which of the masters that Sentinels watch is ours.
@@ -105,7 +107,7 @@ func (t RedisTLS) load() (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := strictyaml.ReadFile(t.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("redis.tls.ca_file: %w", err)
 		}
@@ -115,11 +117,54 @@ func (t RedisTLS) load() (*tls.Config, error) {
 		}
 	}
 	if t.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
+		own := &ownCertificate{cert: t.CertFile, key: t.KeyFile}
+		if err := own.read(); err != nil {
 			return nil, fmt.Errorf("redis.tls.cert_file: %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own.now(), nil }
 	}
 	return c, nil
 }
+
+// An ownCertificate is the certificate that we show to Redis. Each connection reads it
+// again, so that one that was renewed needs no restart.
+type ownCertificate struct {
+	cert, key string // files
+
+	mu   sync.Mutex
+	last *tls.Certificate
+}
+
+// now returns the certificate of now, or the last one that could be used: while one is
+// renewed, the two files may not belong together.
+func (o *ownCertificate) now() *tls.Certificate {
+	_ = o.read()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}
+
+func (o *ownCertificate) read() error {
+	var pem [2][]byte
+	for i, path := range []string{o.cert, o.key} {
+		f, err := openRegular(path)
+		if err != nil {
+			return err
+		}
+		pem[i], err = io.ReadAll(io.LimitReader(f, maxPEM))
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	pair, err := tls.X509KeyPair(pem[0], pem[1])
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = &pair
+	return nil
+}
+
+// maxPEM is how many bytes of a file with a certificate or a key are read.
+const maxPEM = 1 << 20

@@ -1,7 +1,15 @@
 package config
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +73,44 @@ func TestOnePlaceSaysWhereRedisIs(t *testing.T) {
 	named.TLS.CAFile += ".gone"
 	_, err = named.Target(Environment{})
 	require.ErrorContains(t, err, "redis.tls.ca_file: open ")
+}
+
+// Certificates of clients live for days or hours where a service mesh or a cluster issues
+// them, and the bot runs for longer.
+func TestARenewedCertificateIsShownToRedisWithoutARestart(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	renew := func(serial int64, files ...string) {
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		require.NoError(t, err)
+		form := x509.Certificate{SerialNumber: big.NewInt(serial)}
+		der, err := x509.CreateCertificate(rand.Reader, &form, &form, &private.PublicKey, private)
+		require.NoError(t, err)
+		secret, err := x509.MarshalPKCS8PrivateKey(private)
+		require.NoError(t, err)
+		text := map[string][]byte{
+			cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
+		}
+		for _, f := range files {
+			require.NoError(t, os.WriteFile(f, text[f], 0o600))
+		}
+	}
+	renew(1, cert, key)
+	at, err := Redis{Addresses: []string{"h:1"}, TLS: RedisTLS{Enabled: true, CertFile: cert, KeyFile: key}}.Target(Environment{})
+	require.NoError(t, err)
+	shown := func() int64 {
+		c, err := at.TLS.GetClientCertificate(nil)
+		require.NoError(t, err)
+		return c.Leaf.SerialNumber.Int64()
+	}
+	require.EqualValues(t, 1, shown())
+	renew(2, cert, key)
+	require.EqualValues(t, 2, shown())
+	renew(3, cert)
+	require.EqualValues(t, 2, shown(), "its key is not there yet")
+	require.NoError(t, os.Remove(key))
+	require.EqualValues(t, 2, shown())
+	renew(4, cert, key)
+	require.EqualValues(t, 4, shown())
 }
