@@ -89,20 +89,33 @@ func (a admin) chain(ctx context.Context, id approvals.RunID) ([]agentrun.Run, e
 		}
 		all = append([]agentrun.Run{r}, all...)
 	}
-	for r = all[len(all)-1]; r.Deferred != ""; all = append(all, r) {
-		next, err := agentrun.ResumeRunID(r.Deferred)
-		if err != nil {
-			return nil, err
-		}
-		r, err = a.store.Run(ctx, next)
-		if errors.Is(err, approvals.ErrNotFound) {
-			break // it waits, or its answers are delivered elsewhere
+	for r = all[len(all)-1]; ; all = append(all, r) {
+		if r, err = a.after(ctx, r); errors.Is(err, approvals.ErrNotFound) {
+			return all, nil // it waits, or its answers are delivered elsewhere
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+}
+
+// after returns the run that takes up the answers to this one, or executes the calls of
+// this request.
+func (a admin) after(ctx context.Context, r agentrun.Run) (agentrun.Run, error) {
+	var id approvals.RunID
+	var err error
+	switch {
+	case r.Executor != "":
+		id, err = agentrun.ExecutionRunID(r.ID)
+	case r.Deferred != "":
+		id, err = agentrun.ResumeRunID(r.Deferred)
+	default:
+		err = approvals.ErrNotFound
+	}
+	if err != nil {
+		return agentrun.Run{}, err
+	}
+	return a.store.Run(ctx, id)
 }
 
 // tell adds what happened to one run and to what it waited for, each after what it

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -108,6 +109,23 @@ func TestAClickLetsACallOfAGatewayRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(written))
 	w.sim.await(bob, "", "what became of it", says("desk", "note.txt", "Ran"))
+
+	// Its story is the same, whether an operator asks for the request or for the run that
+	// executed it.
+	runs, err := w.redis.Keys(t.Context(), "*:run:*").Result()
+	require.NoError(t, err)
+	var stories []string
+	for _, key := range runs {
+		story, err := w.admin("run", key[strings.LastIndex(key, ":")+1:])
+		require.NoError(t, err)
+		if strings.Contains(story, "write_file") {
+			stories = append(stories, story)
+		}
+	}
+	require.Len(t, stories, 2)
+	require.Equal(t, stories[0], stories[1])
+	require.Contains(t, stories[0], "approved")
+	require.Contains(t, stories[0], "is completed")
 }
 
 // texts is what a result says.

@@ -87,7 +87,7 @@ func (r *Runner) follow(ctx context.Context, c *claim, id approvals.RunID) (Exec
 
 // Executed returns how far the execution of a remote request is.
 func (r *Runner) Executed(ctx context.Context, id approvals.RunID) (Executed, error) {
-	first, err := executionOfRemote(id)
+	first, err := ExecutionRunID(id)
 	if err != nil {
 		return Executed{}, err
 	}
@@ -146,7 +146,7 @@ func (r *Runner) executing(ctx context.Context, id approvals.RunID) (Run, error)
 			return Run{}, err
 		}
 	}
-	first, err := executionOfRemote(id)
+	first, err := ExecutionRunID(id)
 	if err != nil {
 		return Run{}, err
 	}
@@ -173,7 +173,7 @@ func (r *Runner) executing(ctx context.Context, id approvals.RunID) (Run, error)
 // executionOf returns the run that executes the calls of a remote request, as it waits
 // for a worker.
 func (r *Runner) executionOf(remote RemoteRun, thread Thread) (Run, error) {
-	id, err := executionOfRemote(remote.Run.ID)
+	id, err := ExecutionRunID(remote.Run.ID)
 	return Run{
 		ID: id, Thread: thread.ID, Origin: remote.Run.Origin, Parent: remote.Run.ID, Batch: remote.Batch.ID, CallsOnly: true,
 		Agent: remote.Run.Agent, Requester: remote.Run.Requester,
@@ -181,9 +181,9 @@ func (r *Runner) executionOf(remote RemoteRun, thread Thread) (Run, error) {
 	}, err
 }
 
-// executionOfRemote returns the id of the run that executes the calls of a remote
-// request.
-func executionOfRemote(id approvals.RunID) (approvals.RunID, error) {
+// ExecutionRunID returns the id of the run that executes the calls of a remote
+// request, if this bot does that.
+func ExecutionRunID(id approvals.RunID) (approvals.RunID, error) {
 	partition, err := approvals.Partition(string(id))
 	if err != nil {
 		return "", err
