@@ -33,8 +33,9 @@ page-check: ## Test the pages' source, and that the committed bundles are what i
 	  rm -rf "$$out"; \
 	done
 
+# Lint vets the tests. The race detector has each program sleep for a second at its end.
 unit: ## Run the tests, raced and shuffled
-	$(GO) test -race -shuffle=on -timeout=10m $(PKG)
+	GORACE=atexit_sleep_ms=20 $(GO) test -race -shuffle=on -vet=off -timeout=20m $(PKG)
 
 story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHOTS=DIR keeps pictures)
 	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story ./internal/demo/chat
@@ -52,6 +53,9 @@ soak: ## What takes longer than a test may: a million requirements against the o
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -count=1 -timeout=60m -run TestAFaultAtAnyCommand ./cmd/bot -every-step
+	$(GO) test -count=1 -timeout=60m -run 'TestAnyConversation|TestAnswersAlwaysFit|WhateverHappens|TestRemovalsRunNothingTwice' ./internal/agentrun ./internal/intake -rapid.checks=1000
+	$(GO) test -count=1 -timeout=20m -run 'TestOn.*/removals' ./internal/state -every-step
+	$(GO) test -count=1 -timeout=20m -run TestTheAgentsOfFrameworks ./cmd/bot -frameworks
 	$(GO) test -count=1 -timeout=60m -run TestKillsOfReplicas -v ./cmd/bot -kills=220 -kill-seed=2
 	$(GO) test -count=1 -timeout=20m -run TestAFailoverOfRedis -v ./cmd/bot -failovers=24
 	$(GO) test -count=1 -timeout=60m -run TestAnUpgrade -v ./cmd/bot -upgrades

@@ -41,7 +41,7 @@ func serveHanging(file, name string) error {
 		}
 		return set, err
 	}
-	return serve(context.Background(), l, c, e, extra, nil, func() {}, config.NewLogger(os.Stderr, e.LogLevel))
+	return serve(context.Background(), l, nil, c, e, extra, nil, func() {}, config.NewLogger(os.Stderr, e.LogLevel))
 }
 
 // A hanging tool never ends a call that names the file.

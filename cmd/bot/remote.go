@@ -48,9 +48,9 @@ type remoteServer struct {
 	served  chan error
 }
 
-// serveRemote listens at http.listen. Without that setting nothing is served, and
-// it returns nil.
-func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, error) {
+// serveRemote serves at the listener, or at http.listen if that is nil. Without that
+// setting nothing is served, and it returns nil.
+func (b *bot) serveRemote(ctx context.Context, l net.Listener, c config.Config) (*remoteServer, error) {
 	if c.HTTP.Listen == "" {
 		return nil, nil
 	}
@@ -89,9 +89,10 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	}
 	routes.Handle(hookserver.PromptPath, s.hooks.Prompt())
 	routes.Handle("/", s.api)
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen on http.listen: %w", err)
+	if l == nil {
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen); err != nil {
+			return nil, fmt.Errorf("listen on http.listen: %w", err)
+		}
 	}
 	s.Server = &http.Server{
 		Handler:           b.metrics.HTTP("agents", b.traces.HTTP(true, answered(routes, s.hooks.Hooks()))),

@@ -86,14 +86,14 @@ func serveFlags(ctx context.Context, in *call, needs func(config.Config) error) 
 		}
 		return errors.Join(err, l.Close())
 	}
-	return errors.Join(serve(ctx, l, c, e, in.extra, hup, func() {}, log), keep())
+	return errors.Join(serve(ctx, l, nil, c, e, in.extra, hup, func() {}, log), keep())
 }
 
 // serveBeside is serve for commands that run the bot beside something else.
-func serveBeside(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
+func serveBeside(ctx context.Context, l, agents net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
 	hup, stop := hangups()
 	defer stop()
-	return serve(ctx, l, c, e, extra, hup, ready, log)
+	return serve(ctx, l, agents, c, e, extra, hup, ready, log)
 }
 
 // hangups takes SIGHUP, which otherwise ends the process, until the function is called.
@@ -133,13 +133,17 @@ func dataFlag(in *call) *string {
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests
 // in flight are answered, runs are left at their next commit for another
-// process. It closes the listener.
+// process. Remote agents reach it at the listener agents, or at http.listen if that is
+// nil. It closes the listeners.
 //
 // It answers /healthz from the start, and everything else once Redis and Slack
 // have been reached; then it calls ready. extra are tools that agents have
 // besides those of their configuration. Each signal from hup has it read its files
 // again, also one that came before it could.
-func serve(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, hup <-chan os.Signal, ready func(), log *slog.Logger) error {
+func serve(ctx context.Context, l, agents net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, hup <-chan os.Signal, ready func(), log *slog.Logger) error {
+	if agents != nil {
+		defer agents.Close() //nolint:errcheck // the server of the agents has closed it, if there was one
+	}
 	var front gate
 	server := &http.Server{
 		Handler:           &front,
@@ -159,7 +163,7 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 		}
 		return errors.Join(err, server.Close())
 	}
-	remote, err := b.serveRemote(ctx, c)
+	remote, err := b.serveRemote(ctx, agents, c)
 	if err != nil {
 		return errors.Join(err, server.Close(), b.store.Close())
 	}

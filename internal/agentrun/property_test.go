@@ -3,6 +3,7 @@ package agentrun_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"reflect"
 	"slices"
@@ -17,6 +18,14 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
+
+// A property test draws 40 cases, each of which is a world of its own, and another number
+// with -rapid.checks, as make soak does.
+func init() {
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
+}
 
 // A random conversation: any mixture of tools, any answers, processes that die
 // at any commit. These always hold:

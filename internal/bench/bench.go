@@ -39,9 +39,10 @@ type Options struct {
 	Stderr    io.Writer
 	Now       func() time.Time
 
-	// Serve runs the bot on the listener until ctx ends, and calls ready once it
-	// is at work.
-	Serve func(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error
+	// Serve runs the bot on the listener until ctx ends, and calls ready once it is at
+	// work. Agents reach it at the other listener, or as its configuration says if that
+	// is nil.
+	Serve func(ctx context.Context, l, agents net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error
 	// Front returns the endpoints of a bot that does no due work: it decides and
 	// draws nothing. The function ends it.
 	Front func(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (http.Handler, func() error, error)

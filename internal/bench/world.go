@@ -286,7 +286,7 @@ func (b *bench) replicaWith(ctx context.Context, c config.Config, model string, 
 	ctx, stop := context.WithCancel(ctx)
 	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() {
-		ended <- b.Serve(ctx, l, c, e, extra, func() { close(ready) }, b.log())
+		ended <- b.Serve(ctx, l, nil, c, e, extra, func() { close(ready) }, b.log())
 	}()
 	select {
 	case <-ready:

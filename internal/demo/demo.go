@@ -44,9 +44,9 @@ type Options struct {
 	Environ []string        // may name a model
 	Stdout  io.Writer
 	Stderr  io.Writer
-	// Serve runs the bot on the listener until ctx ends, and calls ready once it
-	// is at work.
-	Serve func(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error
+	// Serve runs the bot until ctx ends, with Slack at one listener and agents at the
+	// other, and calls ready once it is at work.
+	Serve func(ctx context.Context, l, agents net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error
 }
 
 // Run is `bot serve` with everything it talks to on this machine: a
@@ -258,7 +258,7 @@ func (d *demo) run(ctx context.Context) error {
 			_, _ = fmt.Fprintf(d.Stdout, addedWords, strings.Join(d.added, ", ")) // as above
 		}
 	}
-	return d.Serve(ctx, d.bot, d.configuration(), d.env, d.Extra.And(addedTools(d.folder)), welcome, config.NewLogger(d.Stderr, d.Level))
+	return d.Serve(ctx, d.bot, d.web.on, d.configuration(), d.env, d.Extra.And(addedTools(d.folder)), welcome, config.NewLogger(d.Stderr, d.Level))
 }
 
 const welcomeWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.

@@ -19,22 +19,21 @@ const chatChannel = "C0OPS"
 
 // A web is the chats of the demo: their settings, and the page in front of them.
 type web struct {
-	listen string // where the bot serves them
+	on     net.Listener // where the bot serves them
+	listen string       // its address
 	people []chat.Person
 	tokens map[string]string
 }
 
-// prepareChat finds an address for the chats, and gives everybody a token that
-// only the page knows.
+// prepareChat listens for the chats, and gives everybody a token that only the page
+// knows.
 func (d *demo) prepareChat(ctx context.Context) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for the chats: %w", err)
 	}
-	d.web = web{listen: l.Addr().String(), tokens: map[string]string{}}
-	if err := l.Close(); err != nil { // the bot listens there
-		return fmt.Errorf("listen for the chats: %w", err)
-	}
+	d.web = web{on: l, listen: l.Addr().String(), tokens: map[string]string{}}
+	d.undo = append(d.undo, func() error { _ = l.Close(); return nil }) // the bot has closed it, if it was started
 	for _, p := range people() {
 		if p.Bot || p.Guest || p.Stranger || p.Deleted {
 			continue

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -13,6 +14,14 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
 )
+
+// A property test draws 40 cases, each of which is a world of its own, and another number
+// with -rapid.checks, as make soak does.
+func init() {
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
+}
 
 // A decision is used at most once and for the bytes that were approved, whatever
 // agents ask, claim and withdraw in whatever order people decide; and no agent

@@ -48,7 +48,7 @@ func NewWatch(tb testing.TB) *Watch {
 bind 127.0.0.1
 dir %s
 sentinel monitor %[3]s %s %s 2
-sentinel down-after-milliseconds %[3]s 2000
+sentinel down-after-milliseconds %[3]s 4000
 sentinel failover-timeout %[3]s 6000
 sentinel parallel-syncs %[3]s 2
 `, at, dir, watched, host, port), 0o600))

@@ -24,8 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startup is how long a server may take until it answers, however busy the machine is.
-const startup = time.Minute
+// startup is how long a server may take until it answers, however busy the machine is. A
+// Sentinel that was given no time for two seconds does nothing for half a minute.
+const startup = 3 * time.Minute
 
 const missing = "These tests run against a real Redis. Install it (apt-get install redis-server, " +
 	"brew install redis) so that redis-server is in the PATH."
