@@ -42,3 +42,29 @@ func TestAProcessWithAWrongClockDecidesAndClaimsNothing(t *testing.T) {
 	require.NoError(t, err)
 	f.approves()
 }
+
+// What is read does not follow a wrong clock either: a process that is two days ahead would
+// tell agents, and sign, that requests have expired about which people still decide.
+func TestAProcessWithAWrongClockReadsRequestsByTheTimeOfRedis(t *testing.T) {
+	f := deferral(t)
+	client := intake.Client{Name: "refunds", Owner: dave, Channel: ops, Credential: "c", OpenLimit: 10, PerMinute: 100}
+	asked, err := f.b.intake.Ask(t.Context(), client, intake.Ask{
+		Door: "api", ExternalID: "r", Calls: []intake.Call{{ID: "c1", Tool: "refund", Args: json.RawMessage(`{}`)}},
+	})
+	require.NoError(t, err)
+	reads := func() intake.Outcome {
+		r, err := f.b.intake.Get(t.Context(), client, asked.ID)
+		require.NoError(t, err)
+		return r.Calls[0].Outcome
+	}
+	require.Equal(t, intake.OutcomePending, reads())
+	f.redis.SetTime(time.Now().Add(48 * time.Hour)) // this process is behind
+	require.Error(t, f.b.clock.Check(t.Context()))
+	require.Equal(t, intake.OutcomeExpired, reads())
+	f.redis.SetTime(time.Now().Add(-48 * time.Hour)) // ahead
+	require.Error(t, f.b.clock.Check(t.Context()))
+	require.Equal(t, intake.OutcomePending, reads())
+	f.redis.SetTime(time.Time{})
+	require.NoError(t, f.b.clock.Check(t.Context()))
+	require.Equal(t, intake.OutcomePending, reads())
+}

@@ -79,6 +79,8 @@ type Config struct {
 	Runner Runner
 	Desk   Desk
 	Now    func() time.Time
+	// Shown is the time by which a request that is only read has expired, or not. Now if nil.
+	Shown  func() time.Time
 	Notify Notifier
 	// Fulfillers are the clients that may give the results of these calls.
 	Fulfillers func(agent, tool string) []Client
@@ -100,6 +102,9 @@ type Service struct {
 func New(c Config) (*Service, error) {
 	if c.Store == nil || c.Feed == nil || c.Runner == nil || c.Desk == nil || c.Now == nil {
 		return nil, errors.New("an intake needs a store, a feed, a runner, a desk and a clock")
+	}
+	if c.Shown == nil {
+		c.Shown = c.Now
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

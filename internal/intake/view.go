@@ -39,7 +39,7 @@ func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 
 // stands is standing without the version, for whoever does not wait for the next.
 func (s *Service) stands(ctx context.Context, x found) (Request, error) {
-	now := s.c.Now()
+	now := s.c.Shown()
 	r := Request{
 		ID: x.id, Agent: x.rec.Agent, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
 		CreatedAt: x.remote.Run.CreatedAt, Trace: x.rec.Trace, SupersededBy: x.rec.SupersededBy, Left: x.rec.Left,

@@ -41,7 +41,7 @@ func (s *Service) Wait(ctx context.Context, c Client, id approvals.RunID, versio
 		var due <-chan time.Time
 		stop := func() bool { return true }
 		if !r.ExpiresAt.IsZero() {
-			timer := time.NewTimer(max(r.ExpiresAt.Sub(s.c.Now()), time.Second))
+			timer := time.NewTimer(max(r.ExpiresAt.Sub(s.c.Shown()), time.Second))
 			due, stop = timer.C, timer.Stop
 		}
 		select {

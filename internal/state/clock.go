@@ -16,8 +16,9 @@ type Clock struct {
 	most  time.Duration
 
 	mu     sync.Mutex
-	skewed bool      // at the last comparison, so that a change is logged once
-	agreed time.Time // when they agreed at the last comparison; zero if they did not
+	skewed bool          // at the last comparison, so that a change is logged once
+	by     time.Duration // how far this process was ahead then, if it was too much
+	agreed time.Time     // when they agreed at the last comparison; zero if they did not
 }
 
 // A SkewError says that the clock of this process is too far from the store's.
@@ -73,11 +74,21 @@ func (c *Clock) Agrees(ctx context.Context) error {
 	return c.Check(ctx)
 }
 
+// Trusted returns the time without asking the store: that of this process, unless it
+// differed by too much at the last comparison. Then it is that of the store, as far as that
+// comparison tells. It is for what is only shown: nothing is to be stored by it.
+func (c *Clock) Trusted() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.store.now().Add(-c.by)
+}
+
 func (c *Clock) note(ctx context.Context, by time.Duration, skewed bool) {
 	c.mu.Lock()
 	changed := c.skewed != skewed
-	c.skewed, c.agreed = skewed, time.Time{}
+	c.skewed, c.by, c.agreed = skewed, by, time.Time{}
 	if !skewed {
+		c.by = 0
 		c.agreed = c.store.now().Round(0)
 	}
 	c.mu.Unlock()
