@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -50,7 +51,10 @@ func (c caller) ask() (intake.Ask, error) {
 		return ask, err
 	}
 	ask.Calls, ask.Carries = read.Calls, read.Carries
-	for _, call := range read.Calls {
+	for i, call := range read.Calls {
+		if call.ID == "." || call.ID == ".." { // nobody could claim it: a server removes these from a path
+			return ask, &format.RequestError{At: fmt.Sprintf("/calls/%d/id", i), Problem: `cannot be "." or "..", because it is a part of paths`}
+		}
 		if call.External {
 			read.Form.External = append(read.Form.External, call.ID)
 		}
