@@ -59,6 +59,9 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		if err := b.checkRequirement(ruling.Requirement); err != nil {
 			return b, nil, err
 		}
+		if err := b.checkNamed(ruling.Requirement); err != nil {
+			return b, nil, err
+		}
 		until := a.Requirement.Deadline
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().EndingBy(until), ruling.Why, ruling.Rule, 0
 		a.Unjudged, a.Checked, a.Summary = ruling.Unjudged, ruling.Checked, cmp.Or(ruling.Summary, a.Summary)

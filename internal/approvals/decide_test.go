@@ -286,11 +286,11 @@ func cpu(t *testing.T) time.Duration {
 
 func TestALargeQuorumIsQuick(t *testing.T) {
 	var users []UserID
-	for i := range 600 {
+	for i := range MaxNamed {
 		users = append(users, UserID(fmt.Sprint("u", i)))
 	}
 	// Half are in both: the matching has to move most of them.
-	b := open(t, all(of(300, users...), of(300, users[:300]...)))
+	b := open(t, all(of(MaxNamed/2, users...), of(MaxNamed/2, users[:MaxNamed/2]...)))
 	start := cpu(t)
 	for _, u := range users {
 		b = must(t, b, say(b, u, Approve))

@@ -15,7 +15,7 @@ import (
 // of the same id, with an id or name that is empty, with arguments that
 // [CheckArgs] refuses, with metadata that is not a JSON object, and to ask for
 // what cannot be followed: separation from a requester who is not named, more
-// than [MaxWays] ways, a ladder out of order.
+// than [MaxWays] ways, more than [MaxNamed] people and groups, a ladder out of order.
 func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 	if b.ID == "" || b.Run == "" {
 		return Batch{}, nil, fmt.Errorf("%w: a batch needs an id and a run", ErrInvalid)
@@ -66,6 +66,9 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Requirement: d.Ask.Requirement.clone(),
 			Status:      Pending,
 		})
+	}
+	if err := b.checkNamed(); err != nil {
+		return Batch{}, nil, err
 	}
 	for _, d := range calls {
 		if err := d.check(seen); err != nil {

@@ -7,6 +7,40 @@ import (
 	"time"
 )
 
+// MaxNamed is how many people and groups the requirements of a batch may name together,
+// with their escalations. The batch is on a list of each, and one commit puts it there:
+// some services that host Redis take none that is much larger, and would refuse it for ever.
+const MaxNamed = 500
+
+// checkNamed refuses a batch whose requirements, and these others, name too many.
+func (b Batch) checkNamed(others ...Requirement) error {
+	for _, a := range b.Approvals {
+		others = append(others, a.Requirement)
+	}
+	named := map[ListKey]bool{}
+	add := func(f From) {
+		for _, u := range f.Users {
+			named[WaitsForUser(u)] = true
+		}
+		for _, g := range f.Groups {
+			named[WaitsForGroup(g)] = true
+		}
+	}
+	for _, r := range others {
+		for _, q := range slices.Concat(r.Quorums, r.Vetoes) {
+			add(q.From)
+		}
+		for _, rung := range r.Ladder {
+			add(rung.Add)
+		}
+	}
+	if len(named) > MaxNamed {
+		return fmt.Errorf("%w: the policy asks %d people and groups about these calls, and at most %d can be asked together; "+
+			"ask about fewer calls at once, or name groups of people in the policy", ErrInvalid, len(named), MaxNamed)
+	}
+	return nil
+}
+
 // checkRequirement refuses what could not be followed as it is written: a
 // separation that would separate nobody, more than [MaxWays] ways, a choice
 // whose quorums are in different stages, two quorums of one name, and a ladder

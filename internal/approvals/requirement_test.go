@@ -284,3 +284,37 @@ func BenchmarkAClickOnABatchOf500(b *testing.B) {
 		}
 	}
 }
+
+// The rules of several calls can name more people together than one commit of a batch takes
+// everywhere. Opening it says so; otherwise the store would refuse the commit, and each
+// attempt to repeat it.
+func TestABatchNamesNoMorePeopleThanACommitTakes(t *testing.T) {
+	people := func(from, to int) (all []UserID) {
+		for n := from; n < to; n++ {
+			all = append(all, UserID(fmt.Sprint("u", n)))
+		}
+		return all
+	}
+	half := MaxNamed / 2
+	opens := func(second Requirement) error {
+		_, _, err := Open(Batch{ID: "b", Run: "r", OpenedAt: opened}, []Deferral{
+			{Call: ToolCall{ID: "c1", Name: "x"}, Ask: Ask{Requirement: all(of(1, people(0, half)...))}},
+			{Call: ToolCall{ID: "c2", Name: "x"}, Ask: Ask{Requirement: second}},
+		}, nil)
+		return err
+	}
+	require.NoError(t, opens(all(of(1, people(half, MaxNamed)...))))
+	require.NoError(t, opens(all(of(1, people(0, MaxNamed)...))), "each counts once")
+	require.ErrorIs(t, opens(all(of(1, people(half, MaxNamed+1)...))), ErrInvalid)
+	require.ErrorIs(t, opens(all(of(1, people(half, MaxNamed)...), in(1, "sre"))), ErrInvalid, "a group is one more")
+	require.ErrorIs(t, opens(Requirement{Vetoes: []Quorum{of(1, people(half, MaxNamed+1)...)}}), ErrInvalid)
+	require.ErrorContains(t, opens(Requirement{
+		Quorums: []Quorum{named("ops", of(1, people(half, MaxNamed)...))},
+		Ladder:  []Rung{{At: opened.Add(time.Hour), Kind: Escalate, Quorum: "ops", Add: From{Users: []UserID{"late"}}}},
+	}), fmt.Sprintf("asks %d people and groups", MaxNamed+1))
+
+	b := open(t, all(of(1, people(0, half)...)))
+	must(t, b, amends(b, "req", 1, Ask{Requirement: all(of(1, people(half, MaxNamed)...))}))
+	_, _, err := b.Apply(amends(b, "req", 1, Ask{Requirement: all(of(1, people(half, MaxNamed+1)...))}))
+	require.ErrorIs(t, err, ErrInvalid, "an edit leaves the lists of all before and joins those of all after")
+}

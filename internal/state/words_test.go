@@ -34,7 +34,7 @@ func (l longest) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 }
 
 // Some hosted servers take no script with more than 3,999 arguments. A request of as many
-// calls as there may be, about which 400 people are asked, is opened, decided and
+// calls as there may be, about which as many people are asked as may be, is opened, decided and
 // withdrawn with fewer.
 func TestALargeRequestFitsServersThatTakeFewArguments(t *testing.T) {
 	c := statetest.Miniredis(t)
@@ -45,11 +45,11 @@ func TestALargeRequestFitsServersThatTakeFewArguments(t *testing.T) {
 	opens := openBatch(t, id.batch("b"), id.run("r"), agentrun.MaxCalls, start0.Add(time.Hour))
 	for i := range opens.Batch.Approvals {
 		from := &opens.Batch.Approvals[i].Requirement.Quorums[0].From
-		for n := i; n < 400; n += agentrun.MaxCalls {
+		for n := i; n < approvals.MaxNamed; n += agentrun.MaxCalls {
 			from.Users = append(from.Users, approvals.UserID(fmt.Sprintf("U%03d", n)))
 		}
 	}
-	require.Greater(t, len(opens.Batch.Concerns()), 400)
+	require.Greater(t, len(opens.Batch.Concerns()), approvals.MaxNamed)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	require.NoError(t, s.CommitBatch(t.Context(), decide(t, opens.Batch, approvals.Approve, "click")))
 	b, err := s.Batch(t.Context(), opens.Batch.ID)
