@@ -151,6 +151,24 @@ func TestDashboardAndAlertsUseMetricsThatAreThere(t *testing.T) {
 	require.NoError(t, err, "%s", said)
 }
 
+// What is measured can be looked at without writing a query, unless a panel of another metric
+// says the same.
+func TestTheDashboardShowsEveryMetric(t *testing.T) {
+	elsewhere := map[string]string{
+		"countersign_decisions_total":             "outcomes say more than clicks",
+		"countersign_approved_calls_total":        "calls in doubt, and outcomes of tool calls",
+		"countersign_tool_call_duration_seconds":  "tools differ by minutes, so that no axis fits all",
+		"countersign_due_duration_seconds":        "how late work begins is what people feel",
+		"countersign_due_items_total":             "work given up",
+		"countersign_slack_call_duration_seconds": "how late work begins, and calls by code",
+	}
+	shown := strings.Join(queries(t), "\n")
+	for _, m := range regexp.MustCompile("(?m)^\\| `(countersign_\\w+)`").FindAllStringSubmatch(page(t), -1) {
+		onIt := regexp.MustCompile(`\b` + m[1] + `(_bucket|_count|_sum)?\b`).MatchString(shown)
+		require.NotEqual(t, elsewhere[m[1]] != "", onIt, m[1])
+	}
+}
+
 // A line of seconds and a line of a rate have different axes, or one of them is read as
 // the other.
 func TestLinesOfOneAxisHaveOneUnit(t *testing.T) {
