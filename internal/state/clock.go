@@ -74,13 +74,14 @@ func (c *Clock) Agrees(ctx context.Context) error {
 	return c.Check(ctx)
 }
 
-// Trusted returns the time without asking the store: that of this process, unless it
-// differed by too much at the last comparison. Then it is that of the store, as far as that
-// comparison tells. It is for what is only shown: nothing is to be stored by it.
-func (c *Clock) Trusted() time.Time {
+// Shown returns the time for what is only shown, without asking the store: that of this
+// process, or if they differed by too much at the last comparison, the earlier one of the
+// two. Which of them is wrong is not known, and what has not expired for both is pending.
+// Nothing is to be stored by it.
+func (c *Clock) Shown() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.store.now().Add(-c.by)
+	return c.store.now().Add(-max(c.by, 0))
 }
 
 func (c *Clock) note(ctx context.Context, by time.Duration, skewed bool) {
