@@ -34,6 +34,10 @@ page-check: ## Test the pages' source, and that the committed bundles are what i
 	done
 
 # Lint vets the tests. The race detector has each program sleep for a second at its end.
+# Of what a flag of a test below makes longer, this runs a part: every seventh command to
+# Redis with one of the faults, 6 kills, 2 failovers, 3 power failures, 3 guards, every
+# other step of a removal, 40 conversations, two of the four frameworks in each situation,
+# no older version. The help of each flag says what its default is.
 unit: ## Run the tests, raced and shuffled
 	GORACE=atexit_sleep_ms=20 $(GO) test -race -shuffle=on -vet=off -timeout=20m $(PKG)
 
@@ -49,7 +53,7 @@ vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); s
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, each fault at each command to Redis, 220 kills of replicas and Redis, failovers of Sentinels and of a cluster, upgrades from older versions and back, the program without each of its guards, a thousand calls in a minute, power failures, two versions of the real Claude Code, opencode, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, each fault at each command to Redis, each framework in each situation, a thousand conversations, 220 kills of replicas and Redis, failovers of Sentinels and of a cluster, upgrades from older versions and back, the program without each of its guards, a thousand calls in a minute, power failures, two versions of the real Claude Code, opencode, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -count=1 -timeout=60m -run TestAFaultAtAnyCommand ./cmd/bot -every-step

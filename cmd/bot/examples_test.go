@@ -27,7 +27,7 @@ import (
 // allFrameworks has each framework meet everything. Without it each is allowed to run a
 // call and has its state edited, and two of them meet each of the other things, so that
 // each client meets all of them.
-var allFrameworks = flag.Bool("frameworks", false, "have each framework meet everything, not two of the four")
+var allFrameworks = flag.Bool("frameworks", false, "have each framework meet everything, not two of the four most of it")
 
 // A framework is an agent of one, with the real package, as a process of its
 // own. Every run has its own name, order and card.
