@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/state"
 )
 
 func TestADecisionIsUsedOnce(t *testing.T) {
@@ -256,6 +257,25 @@ func TestARequestEndsWhenItsCallerOrItsAgentSays(t *testing.T) {
 	w.clock.Advance(time.Hour)
 	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(r.ID)))
 	require.Error(t, w.decide(r, "c0", approvals.Approve, ""))
+}
+
+// What is only read expires by a clock of its own: a process whose clock is ahead does not
+// tell an agent that nobody decided in time while people still can.
+func TestARequestThatIsReadExpiresByTheClockOfWhatIsShown(t *testing.T) {
+	w, shown := newWorld(t), time.Time{}
+	var err error
+	w.Service, err = intake.New(intake.Config{
+		Store: w.store, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now, Shown: func() time.Time { return shown },
+	})
+	require.NoError(t, err)
+	a := ask("x", "write")
+	a.Within = time.Hour
+	shown = w.clock.Now()
+	r := w.ask(a)
+	w.clock.Advance(2 * time.Hour)
+	require.Equal(t, intake.StatePending, w.get(r.ID).State)
+	shown = shown.Add(time.Hour)
+	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(r.ID)))
 }
 
 func TestAWaitEndsWithTheNextChange(t *testing.T) {
