@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/state"
 )
 
 func adminRedraw(ctx context.Context, in *call) error {
@@ -19,7 +20,7 @@ func adminRedraw(ctx context.Context, in *call) error {
 	})
 }
 
-// redrawOne has what shows a request drawn anew.
+// redrawOne has what shows a request redrawn.
 func (a admin) redrawOne(ctx context.Context, id approvals.BatchID) (done, error) {
 	b, err := a.store.Batch(ctx, id)
 	if errors.Is(err, approvals.ErrNotFound) {
@@ -31,16 +32,17 @@ func (a admin) redrawOne(ctx context.Context, id approvals.BatchID) (done, error
 	return redrawn(1), err
 }
 
-// redraw has what shows the requests that wait drawn anew. One that cannot be is told of,
-// and does not keep the others from it.
+// redraw has what shows the requests that wait redrawn. It goes on after one that fails,
+// and reports that at the end.
 func (a admin) redraw(ctx context.Context) (done, error) {
+	ctx = state.Unawaited(ctx) // the cards on which people click meanwhile go first
 	var cursor approvals.Cursor
 	var problems []error
 	n := 0
 	for {
 		page, next, err := a.waiting(ctx, cursor, 100)
 		if err != nil {
-			return done{}, errors.Join(append(problems, err)...)
+			return done{}, errors.Join(append(problems, fmt.Errorf("after %s: %w", redrawn(n).words, err))...)
 		}
 		for _, b := range page {
 			if err := slackui.Redraw(ctx, a.store, time.Now, b); err != nil {
@@ -50,11 +52,14 @@ func (a admin) redraw(ctx context.Context) (done, error) {
 			n++
 		}
 		if cursor = next; cursor == "" {
-			return redrawn(n), errors.Join(problems...)
+			if len(problems) > 0 {
+				err = fmt.Errorf("%s, and %d failed: %w", redrawn(n).words, len(problems), errors.Join(problems...))
+			}
+			return redrawn(n), err
 		}
 	}
 }
 
 func redrawn(n int) done {
-	return done{counted(n, "request is drawn anew", "requests are drawn anew"), map[string]any{"redrawn": n}}
+	return done{counted(n, "request will be redrawn", "requests will be redrawn"), map[string]any{"redrawn": n}}
 }

@@ -204,14 +204,14 @@ asked about it in its thread.`,
 			example: "bot admin retry cards batch-01-7f3a",
 		},
 		{
-			name: "redraw", short: "Draws the cards of open requests anew.", run: adminRedraw,
+			name: "redraw", short: "Redraws the cards of open requests.", run: adminRedraw,
 			about: `
-Has the bot draw everything anew that shows the requests that wait for people:
-cards, digests, and what their threads say. It is for after an older copy of
-Redis was restored, when Slack may show decisions that the copy does not have.
-Slack limits how fast that goes; the bot must be running.`,
+Has the bot redraw everything that shows the requests that wait for people:
+cards, digests, and what their threads say. Use it after you restored an older
+copy of Redis, when Slack may show decisions that the copy does not have. Slack
+limits how fast that goes; the bot must be running.`,
 			args: []argument{{
-				name: "BATCH", optional: true, what: "Only this request, also if it waits no more: the first column of bot admin list.",
+				name: "BATCH", optional: true, what: "Only this request, even if it is no longer waiting: the first column of bot admin list.",
 			}},
 			example: "bot admin redraw --config countersign.yaml",
 		},

@@ -45,7 +45,7 @@ func TestAfterAnOlderCopyWasRestoredCardsAreDrawnAnew(t *testing.T) {
 	}
 	out, err := w.admin("redraw")
 	require.NoError(t, err)
-	require.Equal(t, "1 request is drawn anew\n", out)
+	require.Equal(t, "1 request will be redrawn\n", out)
 	card = w.sim.await(bob, root, "the card with its buttons", shown)
 	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError)
 	w.sim.await(bob, root, "the decision", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < waits })

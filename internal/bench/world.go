@@ -99,7 +99,7 @@ func (w *world) takes(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A standIn is the message of which the requests of a measurement say that it is theirs.
+// A standIn is the message that the measured requests claim as their card.
 // Slack is asked for the first update of it. Every other update is read and answered like
 // that one, because the cost of the simulated Slack would be taken for the bot's.
 type standIn struct {

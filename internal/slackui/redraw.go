@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -13,11 +14,8 @@ import (
 // Redraw has everything drawn anew that shows the batch: its cards, the digests that list
 // it, and what its thread says of the run. It is for messages that show what is not stored
 // any more, because the store was replaced by an older copy. The processes that draw do it
-// when Redraw has returned, as fast as Slack allows.
+// as fast as Slack allows; Redraw does not wait for that.
 func Redraw(ctx context.Context, m memo.Store, now func() time.Time, b approvals.Batch) error {
 	p := &delivery.Placements{Memos: m, Now: now, Digests: &delivery.Digests{Memos: m, Now: now}}
-	if err := p.Redraw(ctx, b.ID); err != nil {
-		return err
-	}
-	return (&reply.Replies{Memos: m, Now: now}).Redraw(ctx, b.Run)
+	return errors.Join(p.Redraw(ctx, b.ID), (&reply.Replies{Memos: m, Now: now}).Redraw(ctx, b.Run))
 }

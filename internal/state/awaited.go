@@ -30,6 +30,10 @@ func Handled(ctx context.Context) bool {
 	return ok
 }
 
+// Unawaited returns a context in which nobody waits for what is done, see [Awaited]. It is
+// for work of which there may be much at once.
+func Unawaited(ctx context.Context) context.Context { return (&handled{}).with(ctx) }
+
 type handledKey struct{}
 
 // handled is an entry while its handler works on it.

@@ -21,9 +21,17 @@ func (s *Store) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batc
 	if err != nil {
 		return approvals.Batch{}, err
 	}
-	b, err := batchOf(s.document(ctx, p.batch(string(id))))
+	doc, version, err := s.document(ctx, p.batch(string(id)))
+	if err != nil {
+		return approvals.Batch{}, wrap(err, "load batch %s", id)
+	}
+	b, err := recentBatches.get(doc, readBatch)
+	b.Version = version
 	return b, wrap(err, "load batch %s", id)
 }
+
+// recentBatches are those that were read lately, one at a time.
+var recentBatches decoded[approvals.Batch]
 
 // Args implements [approvals.Store].
 func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
@@ -110,18 +118,20 @@ func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.
 	return n == 1, nil
 }
 
-// batches are those that were read lately.
-var batches decoded[approvals.Batch]
-
 func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 	if err != nil {
 		return approvals.Batch{}, err
 	}
-	b, err := batches.get(doc, decodeBatch)
+	b, err := readBatch(doc)
+	b.Version = version
+	return b, err
+}
+
+func readBatch(doc []byte) (approvals.Batch, error) {
+	b, err := decodeBatch(doc)
 	if err != nil {
 		return approvals.Batch{}, fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
 	}
-	b.Version = version
 	return b, nil
 }
 

@@ -11,7 +11,7 @@ type crew struct{ next chan func() }
 
 func newCrew() crew { return crew{make(chan func())} }
 
-// run runs f in a goroutine of its own, which f may end.
+// run runs f in a goroutine of its own. f may call [runtime.Goexit].
 func (c crew) run(f func()) {
 	select {
 	case c.next <- f:

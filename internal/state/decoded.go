@@ -7,19 +7,22 @@ import (
 )
 
 const (
-	// mostDecoded is how many documents of a kind are kept decoded, or twice as many.
-	mostDecoded = 256
-	// longestDecoded is the length, as it is stored, of the longest that is kept.
-	longestDecoded = 8 << 10
+	// mostDecoded bounds what is kept decoded, or twice as much: the sum of the lengths of
+	// the texts. In memory, a request takes several times its text.
+	mostDecoded = 1 << 20
+	// longestDecoded is the length of the longest text that is kept. A request of one call
+	// has 2 kB.
+	longestDecoded = 16 << 10
 )
 
-// A decoded has what stored documents say that were read lately. After a decision, the
-// card, the Homes and the answer to the agent each read the same document. A document is
-// found by all its bytes, so nothing in it can be outdated. Whoever gets one shares what
-// it points to with others, and modifies nothing of it. The zero value is ready to use.
+// A decoded caches recently read documents in decoded form. After a decision, the card, the
+// Homes and the answer to the agent each read the same document. A document is found by all
+// its bytes, so nothing in it can be outdated. Whoever gets one shares what it points to
+// with others, and modifies nothing of it. The zero value is ready to use.
 type decoded[T any] struct {
 	mu         sync.Mutex
 	young, old map[string]T
+	size       int // of the texts of young
 }
 
 // get returns what decode makes of the document.
@@ -32,7 +35,7 @@ func (d *decoded[T]) get(doc []byte, decode func([]byte) (T, error)) (T, error) 
 		return v, nil
 	}
 	v, err := decode(doc)
-	if err == nil && len(doc) <= longestDecoded {
+	if err == nil && textLength(doc) <= longestDecoded {
 		clip(reflect.ValueOf(&v).Elem())
 		d.keep(string(doc), v)
 	}
@@ -60,17 +63,17 @@ func (d *decoded[T]) keep(doc string, v T) {
 
 // put keeps one more document. The caller holds mu.
 func (d *decoded[T]) put(doc string, v T) {
-	if len(d.young) >= mostDecoded {
-		d.young, d.old = nil, d.young
-	}
-	if d.young == nil {
-		d.young = make(map[string]T, mostDecoded)
+	length := textLength([]byte(doc))
+	if d.young == nil || d.size+length > mostDecoded {
+		d.young, d.old, d.size = make(map[string]T), d.young, 0
 	}
 	d.young[doc] = v
+	d.size += length
 }
 
-// clip takes the room behind their elements from all slices in what was decoded, so that
-// two who append to the same one do not write to the same place. Maps have none in them.
+// clip takes their spare capacity from all slices in what was decoded, so that two who
+// append to the same one do not write to the same place. It does not look into maps: those
+// of stored documents have no slices.
 func clip(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

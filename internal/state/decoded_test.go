@@ -2,8 +2,7 @@ package state
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,20 +40,32 @@ func TestADocumentIsDecodedOnce(t *testing.T) {
 	require.True(t, fresh)
 	require.Equal(t, []int{1, 3}, v)
 
-	for i := range 10 * mostDecoded {
-		get("[" + strconv.Itoa(i) + "]")
+	kept := func() (n int) {
+		for _, all := range []map[string][]int{d.young, d.old} {
+			for doc := range all {
+				n += len(doc)
+			}
+		}
+		return n
+	}
+	padded := func(n, length int) string { return fmt.Sprintf("[%d]%*s", n, length, "") }
+	for i := range 5 * mostDecoded / 1000 {
+		get(padded(i, 1000))
 		_, fresh = get("[1,2]")
 		require.False(t, fresh, "it is read all the time")
-		require.LessOrEqual(t, len(d.young)+len(d.old), 2*mostDecoded)
+		require.LessOrEqual(t, kept(), 2*mostDecoded)
 	}
+	require.Greater(t, kept(), mostDecoded/2)
 	_, fresh = get("[1,3]")
-	require.True(t, fresh)
+	require.True(t, fresh, "it was not read for long")
 
-	long := strings.Repeat(" ", longestDecoded) + "[1]"
 	for range 2 {
-		_, fresh = get(long)
+		_, fresh = get(padded(1, longestDecoded))
 		require.True(t, fresh)
 	}
+	packed := pack([]byte(padded(1, longestDecoded)))
+	require.Less(t, len(packed), 1000)
+	require.Greater(t, textLength(packed), longestDecoded, "what it is in memory counts")
 	for range 2 {
 		_, err := d.get([]byte("["), decode)
 		require.Error(t, err)
@@ -62,7 +73,7 @@ func TestADocumentIsDecodedOnce(t *testing.T) {
 }
 
 // Two who append to what they share do not write to the same place.
-func TestWhatIsSharedHasNoRoom(t *testing.T) {
+func TestWhatIsSharedHasNoSpareCapacity(t *testing.T) {
 	type deep struct {
 		Inner []struct{ Names []string }
 		More  *struct{ Raw json.RawMessage }

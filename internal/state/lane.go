@@ -18,6 +18,9 @@ const (
 	// urgentFor is how long an urgent item holds other kinds up at most: a run may wait
 	// for a model, or work on a call, for minutes.
 	urgentFor = 50 * time.Millisecond
+	// attendedFor is how long a person who waits holds kinds up at most: their answer may
+	// wait for a lookup in Slack, which takes no CPU.
+	attendedFor = 250 * time.Millisecond
 )
 
 // A lane is shared by the loops of kinds with a rank. It bounds how many items are
@@ -35,7 +38,7 @@ type lane struct {
 	mu      sync.Mutex
 	members []*member // by rank
 	urgent  int       // items, each of them for at most urgentFor
-	people  int       // who wait for an answer
+	people  int       // who wait for an answer, each of them for at most attendedFor
 }
 
 // crowd is how many people may wait for an answer before those that draw make room.
@@ -89,16 +92,19 @@ func (a *lane) hurry() (over func()) {
 // attend says that a person waits for an answer, until over is called.
 func (a *lane) attend() (over func()) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.people++
-	return a.answered
-}
-
-func (a *lane) answered() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.people--; a.people == crowd {
-		a.tell()
+	a.mu.Unlock()
+	end := sync.OnceFunc(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.people--; a.people == crowd {
+			a.tell()
+		}
+	})
+	limit := time.AfterFunc(attendedFor, end)
+	return func() {
+		limit.Stop()
+		end()
 	}
 }
 

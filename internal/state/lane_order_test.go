@@ -166,6 +166,28 @@ func TestACrowdLeavesOneItemToEachKindThatDraws(t *testing.T) {
 	require.Zero(t, d.lane.people)
 }
 
+// Answers that wait for a lookup in Slack, which takes no CPU, hold nothing up for long.
+func TestACrowdThatWaitsForOthersHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a lane
+		cards := a.join(Task{Kind: Cards, Rank: 1, Slow: true})
+		require.True(t, cards.take())
+		var overs []func()
+		for range crowd + 1 {
+			overs = append(overs, a.attend())
+		}
+		require.False(t, cards.take())
+		time.Sleep(attendedFor)
+		synctest.Wait()
+		require.NotEmpty(t, cards.ready())
+		require.True(t, cards.take())
+		for _, over := range overs {
+			over()
+		}
+		require.Zero(t, a.people)
+	})
+}
+
 // A kind that is not worked on any more holds nobody up.
 func TestAKindThatHasEndedLeavesTheLane(t *testing.T) {
 	var a lane

@@ -86,6 +86,17 @@ func (p *packer) packed(text []byte) (_ []byte, ok bool) {
 	return packed, len(packed) < len(text)
 }
 
+// textLength is about the length of the text of what is stored, without unpacking it: of a
+// packed one before its hex digits were made longer.
+func textLength(stored []byte) int {
+	if len(stored) > 0 && stored[0] == packedText {
+		if n, err := s2.DecodedLen(stored[1:]); err == nil {
+			return n
+		}
+	}
+	return len(stored)
+}
+
 // unpack returns the text of what is stored. A text that was never packed is
 // returned as it is.
 func unpack(stored []byte) ([]byte, error) { return new(packer).unpack(stored) }

@@ -34,7 +34,7 @@ var (
 func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 	switch {
 	case len(src) > mostBytes:
-		return nil, fmt.Errorf("the file has more than %d bytes", mostBytes)
+		return nil, tooLong()
 	case deep(src, mostDepth):
 		return nil, fmt.Errorf("the file is nested more than %d levels deep", mostDepth)
 	}
@@ -51,6 +51,8 @@ func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 	}
 	return nil, ErrSeveral
 }
+
+func tooLong() error { return fmt.Errorf("the file has more than %d bytes", mostBytes) }
 
 // WithoutMark is the file without the mark that some editors put in front.
 func WithoutMark(src []byte) []byte { return bytes.TrimPrefix(src, []byte("\ufeff")) }

@@ -24,7 +24,11 @@ func readFile(path string, enough <-chan time.Time) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, mostBytes+1))
+	src, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err == nil && len(src) > mostBytes {
+		err = tooLong()
+	}
+	return src, err
 }
 
 func open(path string, enough <-chan time.Time) (*os.File, error) {

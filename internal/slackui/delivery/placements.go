@@ -69,15 +69,13 @@ func (p *Placements) Redraw(ctx context.Context, id approvals.BatchID) error {
 	if err != nil {
 		return err
 	}
+	var problems []error
 	for _, r := range n.Body.Placements {
-		if r.Digest == "" {
-			continue
-		}
-		if err := p.Digests.Notes().Redraw(ctx, r.Digest); err != nil {
-			return err
+		if r.Digest != "" {
+			problems = append(problems, p.Digests.Notes().Redraw(ctx, r.Digest))
 		}
 	}
-	return p.notes().Redraw(ctx, string(id)) // it draws the digests, too
+	return errors.Join(append(problems, p.notes().Redraw(ctx, string(id)))...) // it draws the digests, too
 }
 
 // Anchor returns a message that shows the call, or another part of the batch if none

@@ -336,16 +336,33 @@ func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T
 		err = h.Release(ctx, version)
 	}
 	if h.lost && h.called && h.notes.Outdate != nil {
-		return errors.Join(errLost(), h.notes.Redraw(ctx, h.ID))
+		return errors.Join(errLost(), h.notes.redraw(ctx, h.ID))
 	}
 	return err
 }
 
 // Redraw has the record drawn anew, if there is one: it stores that Slack shows nothing of
 // it, and makes its document due. While someone else holds a claim, Redraw waits: they
-// would store again what they have drawn, which may be what is covered now. It is tried
-// until ctx ends, and once in any case. Outdate must not be nil.
+// would store again what they have drawn. Outdate must not be nil.
 func (l Notes[T]) Redraw(ctx context.Context, id string) error {
+	for {
+		wait, err := l.outdate(ctx, id, false)
+		if wait == 0 || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// redraw has a record drawn anew over which something older may have been sent. While
+// someone else holds a claim, it waits: they would store again what they have drawn, which
+// may be what is covered now. It is tried until ctx ends, also after errors, and once in
+// any case.
+func (l Notes[T]) redraw(ctx context.Context, id string) error {
 	for {
 		over := ctx.Err() != nil
 		wait, err := l.outdate(ctx, id, over)
