@@ -182,7 +182,10 @@ func TestLinesOfOneAxisHaveOneUnit(t *testing.T) {
 				Defaults  struct{ Unit string }
 				Overrides []struct {
 					Matcher    struct{ ID, Options string }
-					Properties []struct{ ID, Value string }
+					Properties []struct {
+						ID    string
+						Value any
+					}
 				}
 			}
 		}
@@ -195,7 +198,8 @@ func TestLinesOfOneAxisHaveOneUnit(t *testing.T) {
 			for _, o := range p.FieldConfig.Overrides {
 				require.Equal(t, "byRegexp", o.Matcher.ID)
 				if regexp.MustCompile(strings.Trim(o.Matcher.Options, "/")).MatchString(q.LegendFormat) {
-					unit = o.Properties[0].Value
+					require.Equal(t, "unit", o.Properties[0].ID)
+					unit, _ = o.Properties[0].Value.(string)
 				}
 			}
 			require.Equal(t, strings.HasSuffix(q.LegendFormat, "per second"), unit == "cps", "%s: %s", p.Title, q.LegendFormat)
