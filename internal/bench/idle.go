@@ -28,7 +28,7 @@ func (b *bench) idling(ctx context.Context, n int) (_ Row, err error) {
 	if _, err := b.group(ctx, &running, b.configuration(b.fresh()), n); err != nil {
 		return Row{}, err
 	}
-	seconds := max(atLeast(b, 4.0, 1), 8*b.Length.Seconds()) // several sweeps of each
+	seconds := max(atLeast(b, 4.0, 3), 8*b.Length.Seconds()) // several sweeps of each, or one
 	if err := sleep(ctx, b.Length); err != nil {
 		return Row{}, err
 	}
