@@ -112,15 +112,16 @@ func (b *bench) storms(ctx context.Context, seen drawn, replicas int) (out storm
 func (b *bench) weathered(ctx context.Context, s *state.Store, began time.Time) (settled, drawn time.Duration, err error) {
 	due := state.NewDue(s, state.DueOptions{})
 	for {
+		looked := b.Now()
 		now, err := due.Backlog(ctx)
 		if err != nil {
 			return 0, 0, err
 		}
 		if _, left := now.OldestDue[state.Deadlines]; !left && settled == 0 {
-			settled = b.Now().Sub(began)
+			settled = looked.Sub(began)
 		}
-		if settled > 0 && quietEnough(now.OldestDue, b.Now()) {
-			return settled, b.Now().Sub(began), nil
+		if settled > 0 && quietEnough(now.OldestDue, looked, began.Add(settled)) {
+			return settled, looked.Sub(began), nil
 		}
 		if err := sleep(ctx, 500*time.Millisecond); err != nil {
 			return 0, 0, err
@@ -128,11 +129,11 @@ func (b *bench) weathered(ctx context.Context, s *state.Store, began time.Time) 
 	}
 }
 
-// quietEnough reports whether nothing is due but what the clicks of the last second
-// led to.
-func quietEnough(due map[state.Kind]time.Time, now time.Time) bool {
+// quietEnough reports whether nothing is due but what the clicks of the last second led
+// to, which were made after everything was settled.
+func quietEnough(due map[state.Kind]time.Time, now, settled time.Time) bool {
 	for _, at := range due {
-		if now.Sub(at) > time.Second {
+		if now.Sub(at) > time.Second || at.Before(settled) {
 			return false
 		}
 	}
