@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/memo"
 )
 
 // covers has Slack show something else in this message than what was drawn: a decision
@@ -57,4 +58,17 @@ func TestWhatWasNeverDrawnIsNotDrawnAnew(t *testing.T) {
 	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
 	o.drawsAll(b)
 	require.Len(t, o.Calls("chat.postMessage"), 1)
+}
+
+// What cannot be redrawn is an error at once, and the rest is redrawn all the same.
+func TestARecordThatCannotBeReadIsReportedByARedraw(t *testing.T) {
+	o, root, b := one(t)
+	before := o.card("U0BOB", root)
+	o.covers(before)
+	_, version, err := o.Memo(t.Context(), string(b.Run), "replies")
+	require.NoError(t, err)
+	require.NoError(t, o.CommitMemo(t.Context(), string(b.Run), "replies", []byte("{"), version, 0))
+	require.ErrorIs(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b), memo.ErrUnreadable)
+	o.draw(b)
+	require.Equal(t, before.Shown(), o.card("U0BOB", root).Shown())
 }

@@ -125,6 +125,13 @@ func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
+// Nobody waits for what is done in bulk, whoever began it.
+func TestBulkWorkIsNotAwaited(t *testing.T) {
+	require.True(t, Awaited(t.Context()))
+	require.False(t, Awaited(Unawaited(t.Context())))
+	require.True(t, Handled(Unawaited(t.Context())))
+}
+
 // A loop holds a thousand awaited entries at most, in the order in which it was told, and
 // whatever is removed from among them leaves the others as they were.
 func TestAwaitedEntriesKeepTheirOrder(t *testing.T) {
