@@ -50,7 +50,7 @@ const inFile = "_FILE"
 
 // readSecret returns what is in the file, without the white space around it.
 func readSecret(path string) (string, error) {
-	text, err := strictyaml.ReadFile(path)
+	text, err := strictyaml.ReadWhole(path)
 	return strings.TrimSpace(string(text)), err
 }
 

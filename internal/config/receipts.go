@@ -25,7 +25,7 @@ func (r Receipts) Open() (*receipt.Signer, receipt.Keys, error) {
 	}
 	keys := []receipt.Key{signer.Key()}
 	if r.OldKeys != "" {
-		text, err := strictyaml.ReadFile(r.OldKeys)
+		text, err := strictyaml.ReadWhole(r.OldKeys)
 		if err != nil {
 			return nil, receipt.Keys{}, fmt.Errorf("receipts.old_keys_file: %w", err)
 		}

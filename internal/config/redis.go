@@ -107,7 +107,7 @@ func (t RedisTLS) load() (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CAFile != "" {
-		pem, err := strictyaml.ReadFile(t.CAFile)
+		pem, err := strictyaml.ReadWhole(t.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("redis.tls.ca_file: %w", err)
 		}

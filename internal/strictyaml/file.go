@@ -17,6 +17,16 @@ const patience = 10 * time.Second
 // pipe of a process substitution has its writer from the start.
 func ReadFile(path string) ([]byte, error) { return readFile(path, time.After(patience)) }
 
+// ReadWhole is ReadFile for a file that is not given to [Open]: one with more bytes than
+// that takes is an error.
+func ReadWhole(path string) ([]byte, error) {
+	src, err := ReadFile(path)
+	if err == nil && len(src) > mostBytes {
+		return nil, fmt.Errorf("%s: %w", path, tooLong())
+	}
+	return src, err
+}
+
 // readFile reads a file. If it is a named pipe, its writer must come before enough.
 func readFile(path string, enough <-chan time.Time) ([]byte, error) {
 	f, err := open(path, enough)
@@ -24,11 +34,7 @@ func readFile(path string, enough <-chan time.Time) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	src, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
-	if err == nil && len(src) > mostBytes {
-		err = tooLong()
-	}
-	return src, err
+	return io.ReadAll(io.LimitReader(f, mostBytes+1))
 }
 
 func open(path string, enough <-chan time.Time) (*os.File, error) {
