@@ -20,7 +20,7 @@ func adminRedraw(ctx context.Context, in *call) error {
 	})
 }
 
-// redrawOne has what shows a request redrawn.
+// redrawOne redraws the messages that show a request.
 func (a admin) redrawOne(ctx context.Context, id approvals.BatchID) (done, error) {
 	b, err := a.store.Batch(ctx, id)
 	if errors.Is(err, approvals.ErrNotFound) {
@@ -32,8 +32,8 @@ func (a admin) redrawOne(ctx context.Context, id approvals.BatchID) (done, error
 	return redrawn(1), err
 }
 
-// redraw has what shows the requests that wait redrawn. It goes on after one that fails,
-// and reports that at the end.
+// redraw redraws the messages that show the requests that wait. It goes on after a request
+// that fails, and reports the failures at the end.
 func (a admin) redraw(ctx context.Context) (done, error) {
 	ctx = state.Unawaited(ctx) // the cards on which people click meanwhile go first
 	var cursor approvals.Cursor

@@ -77,14 +77,11 @@ func Names() []string {
 	return all
 }
 
-// short reports whether the run only shows that everything works, as in tests: its
-// figures are of too little to be read.
-func (b *bench) short() bool { return b.Length < time.Second/10 }
-
-// atLeast is the least amount of something from which figures can be read, or the other
-// one in a run that is short.
+// atLeast is the least amount of something from which figures can be read. In a run that
+// is shorter than a tenth of a second, it is the other one: such a run only shows that
+// everything works, as in tests.
 func atLeast[T int | float64 | time.Duration](b *bench, full, short T) T {
-	if b.short() {
+	if b.Length < time.Second/10 {
 		return short
 	}
 	return full

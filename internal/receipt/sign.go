@@ -107,6 +107,9 @@ func ReadSigner(path string) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the key: %w", err)
 	}
+	if !about.Mode().IsRegular() { // it was replaced meanwhile
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
+	}
 	if mode := about.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fmt.Errorf("%w: others may use %s, its mode is %#o; run chmod 600 on it", ErrKey, path, mode)
 	}

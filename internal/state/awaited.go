@@ -84,7 +84,7 @@ const (
 // was told. There may be a thousand of them, and each step of the loop asks for the next.
 type awaited struct {
 	entries []seen         // those without an id are gone; the first is not
-	at      map[string]int // the place of each: its index in entries, and gone
+	at      map[string]int // the place of each: its index in entries plus gone
 	gone    int            // how many were dropped from the beginning of entries
 	row     int            // of them begun since the last other entry
 }

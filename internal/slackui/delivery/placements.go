@@ -62,8 +62,8 @@ func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) 
 	})
 }
 
-// Redraw has every message drawn anew that shows the batch, or lists it, whatever it shows
-// now.
+// Redraw makes the batch due so that every message that shows or lists it is redrawn,
+// whatever the message shows now.
 func (p *Placements) Redraw(ctx context.Context, id approvals.BatchID) error {
 	n, _, err := p.notes().Load(ctx, string(id))
 	if err != nil {

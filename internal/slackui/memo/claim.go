@@ -341,7 +341,7 @@ func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T
 	return err
 }
 
-// Redraw has the record drawn anew, if there is one: it stores that Slack shows nothing of
+// Redraw has the record redrawn, if there is one: it stores that Slack shows nothing of
 // it, and makes its document due. While someone else holds a claim, Redraw waits: they
 // would store again what they have drawn. Outdate must not be nil.
 func (l Notes[T]) Redraw(ctx context.Context, id string) error {

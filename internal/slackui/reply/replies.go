@@ -95,7 +95,7 @@ func (r *Replies) notes() memo.Notes[replies] {
 	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now, Lease: r.Lease, Outdate: (*replies).outdate, Due: "replies"}
 }
 
-// Redraw has the messages of the run drawn anew, whatever they show now.
+// Redraw makes the run due so that its messages are redrawn, whatever they show now.
 func (r *Replies) Redraw(ctx context.Context, run approvals.RunID) error {
 	return r.notes().Redraw(ctx, string(run))
 }
