@@ -157,8 +157,8 @@ func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
 	card := w.sim.await(bob, root, "the request", asked("bank.pay"))
 	require.Empty(t, w.sim.click(bob, card, "bank.pay", "Approve").VisibleError)
 	require.Eventually(t, func() bool {
-		_, err := os.Stat(filepath.Join(b.folder, "paid"))
-		return err == nil
+		written, err := os.Stat(filepath.Join(b.folder, "paid"))
+		return err == nil && written.Size() > 0
 	}, time.Minute, 10*time.Millisecond)
 	first.kill()
 
