@@ -95,7 +95,8 @@ policy: %q
 	return f
 }
 
-// starts starts the bots.
+// starts starts the bots, and returns when all listen: one that starts while Redis is away
+// ends, and its orchestrator would start it again.
 func (f *fleet) starts() {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -104,6 +105,20 @@ func (f *fleet) starts() {
 		ended.Go(func() { f.keep(ctx, u) })
 	}
 	f.t.Cleanup(func() { stop(); ended.Wait() })
+	f.until("three bots that listen", func() bool {
+		return !slices.ContainsFunc(f.bots, func(u *unit) bool { return !listens(u.process()) })
+	})
+}
+
+// process returns the program that the unit runs, and its log, which is nil at first.
+func (u *unit) process() (string, *output) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.path, u.log
+}
+
+func listens(_ string, log *output) bool {
+	return log != nil && strings.Contains(log.String(), "msg=listening")
 }
 
 // keep runs a bot again and again.

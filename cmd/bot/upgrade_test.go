@@ -87,21 +87,7 @@ func newRollout(t *testing.T, first, now string) *rollout {
 	r.agent = newElsewhere(r)
 	r.starts()
 	r.records, r.client = r.fleet.records()
-	r.until("the first version", func() bool {
-		return !slices.ContainsFunc(r.bots, func(u *unit) bool { return !listens(u.process()) })
-	})
 	return r
-}
-
-// process returns the program that the unit runs, and its log, which is nil at first.
-func (u *unit) process() (string, *output) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.path, u.log
-}
-
-func listens(_ string, log *output) bool {
-	return log != nil && strings.Contains(log.String(), "msg=listening")
 }
 
 // become replaces the bots by another version, one after the other as an orchestrator
