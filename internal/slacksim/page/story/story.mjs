@@ -7,21 +7,20 @@
 //	CARDS    a folder of cards that the bot draws
 //	STORY    which of the stories below
 //	MODULES  a file of the project whose node_modules has playwright-core
-//	CHROMIUM the browser
+//	BROWSER  the address of the browser, see browser.mjs
 //	SHOTS    where screenshots go; none are made if it is empty
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const { PAGE, FOLDER, CARDS, MODULES, CHROMIUM, SHOTS, STORY } = process.env;
+const { PAGE, FOLDER, CARDS, MODULES, BROWSER, SHOTS, STORY } = process.env;
 const { chromium } = createRequire(MODULES)("playwright-core");
 
-const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: flags });
+const browser = await chromium.connect(BROWSER);
 const trouble = [];
 
-/** screen opens the page in a browser of its own. */
+/** screen opens the page as a person does who has nothing open yet. */
 async function screen(options = {}, path = "/") {
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, timezoneId: "Europe/Berlin", locale: "en-GB", ...options });
   context.setDefaultTimeout(60_000);

@@ -1,12 +1,14 @@
 package story_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 // TestStory drives the page in a browser. Each story has a demo of its own.
 func TestStory(t *testing.T) {
 	node, chromium, modules := needs(t)
+	browser := startBrowser(t, node, "MODULES="+modules, "CHROMIUM="+chromium)
 	bot := filepath.Join(t.TempDir(), "bot")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
 	require.NoError(t, err, "build the bot: %s", out)
@@ -47,7 +50,7 @@ func TestStory(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "story.mjs")
 			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "TOKEN="+token, "FOLDER="+folder, "CARDS="+cards,
-				"MODULES="+modules, "CHROMIUM="+chromium, "SHOTS="+os.Getenv("STORY_SHOTS"))
+				"MODULES="+modules, "BROWSER="+browser, "SHOTS="+os.Getenv("STORY_SHOTS"))
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		})
@@ -69,6 +72,28 @@ func needs(t *testing.T) (node, chromium, modules string) {
 	require.NoError(t, err)
 	require.DirExists(t, "../web/node_modules/playwright-core", "The browser story needs the page's npm packages: `make deps` installs them.")
 	return node, chromium, modules
+}
+
+// startBrowser starts the browser of all stories, ends it with the test, and returns its
+// address.
+func startBrowser(t *testing.T, node string, env ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.Background(), node, "browser.mjs")
+	cmd.Env = append(os.Environ(), env...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	until, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = until.Close()
+		require.NoError(t, cmd.Wait(), "the browser ends cleanly; it said:\n%s", log.String())
+	})
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err, "the browser did not say where it is; it said:\n%s", &log)
+	return strings.TrimSpace(address)
 }
 
 var (
