@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,10 +38,26 @@ func TestTheClientsOfTheAISDK(t *testing.T) {
 	node := nodeOfTheClients(t)
 	w := newWorld(t)
 	patient := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) { c.Hold = 300 * time.Millisecond })
+	var mu sync.Mutex
 	var rows []string
 	cells := map[string]map[string]string{}
+	note := func(row, client, says string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+			cells[row] = map[string]string{}
+		}
+		cells[row][client] = says
+	}
+	t.Cleanup(func() {
+		if path := os.Getenv("MATRIX"); path != "" {
+			require.NoError(t, os.WriteFile(path, []byte(matrix(rows, cells)), 0o600))
+		}
+	})
 	for i, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), node, "scenarios.mjs")
 			cmd.Dir = "npm"
 			cmd.Env = append(os.Environ(), "AI="+c.pkg, "DIALECT="+c.dialect, "BASE="+w.http.URL, "PATIENT="+patient.http.URL, fmt.Sprint("RUN=", i))
@@ -54,24 +71,17 @@ func TestTheClientsOfTheAISDK(t *testing.T) {
 				if json.Unmarshal(lines.Bytes(), &row) != nil {
 					continue
 				}
-				if !slices.Contains(rows, row.Name) {
-					rows = append(rows, row.Name)
-					cells[row.Name] = map[string]string{}
-				}
-				cells[row.Name][c.name] = cmp.Or(row.Note, "yes")
 				t.Run(row.Name, func(t *testing.T) {
 					if row.Wrong != "" {
-						cells[row.Name][c.name] = "NO"
+						note(row.Name, c.name, "NO")
 						require.Fail(t, row.Wrong)
 					}
+					note(row.Name, c.name, cmp.Or(row.Note, "yes"))
 				})
 			}
 			require.NoError(t, cmd.Wait())
 			require.Positive(t, seen)
 		})
-	}
-	if path := os.Getenv("MATRIX"); path != "" {
-		require.NoError(t, os.WriteFile(path, []byte(matrix(rows, cells)), 0o600))
 	}
 }
 

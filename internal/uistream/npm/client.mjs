@@ -100,7 +100,7 @@ export async function typist(what, key) {
 }
 
 export async function ran(path, server = base) {
-  const all = await (await fetch(`${server}/control/ran`)).json();
+  const all = await (await fetch(`${server}/control/ran`)).json() ?? []; // null before anything ran
   return all.filter((c) => c.includes(`"${path}"`)).length;
 }
 
