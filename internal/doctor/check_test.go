@@ -121,6 +121,25 @@ func TestCheckWarnsOfAnAgentWithoutTools(t *testing.T) {
 	require.Contains(t, found, "1 warning, 0 could not be checked, 0 wrong")
 }
 
+// Only the tools on the folder are said to be on it, and none of an agent without one.
+func TestCheckNamesTheToolsOfAnAgent(t *testing.T) {
+	const refunds = `
+    http:
+      hosts: [billing.example.com]
+      tools:
+        - {name: refund_order, method: POST, url: "https://billing.example.com/refunds", schema: {type: object}}
+`
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	i.rules = oneOfSRE
+	i.replace("    files: reports\n", "    files: reports"+refunds)
+	folder := filepath.Join(i.dir, "reports")
+	require.Contains(t, i.check(), "agents[0]: ops has list_files, read_file, write_file, delete_file on "+folder+", and refund_order\n")
+
+	i.replace("    files: reports", "")
+	require.Contains(t, i.check(), "agents[0]: ops has refund_order\n")
+}
+
 func TestCheckWarnsOfACommandThatCanRunOtherPrograms(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.o.Online = false

@@ -14,7 +14,6 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
-	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 func (c *checker) checkFile() {
@@ -62,7 +61,7 @@ func (c *checker) checkTools() {
 			c.warn("set files to the folder that it should work on", "agents[%d]: %s has no tools, so it can only talk", i, a.Name)
 			continue
 		}
-		c.fine("agents[%d]: %s has %s", i, a.Name, c.toolWords(a, sets[a.Name]))
+		c.fine("agents[%d]: %s has %s", i, a.Name, toolWords(a, sets[a.Name]))
 	}
 	c.checkGateways()
 }
@@ -92,30 +91,22 @@ func (c *checker) checkGateways() {
 }
 
 // toolWords names the tools of an agent, those on its folder first.
-func (c *checker) toolWords(a config.Agent, all []agentrun.Tool) string {
-	var added []agentrun.Tool
-	if c.Extra != nil {
-		added, _ = c.Extra(a.Name) // they were made before without an error
-	}
+func toolWords(a config.Agent, all []agentrun.Tool) string {
 	var names []string
 	for _, t := range all {
 		names = append(names, t.Spec().Name)
 	}
-	onFolder := len(all) - len(added)
-	for _, t := range all {
-		if _, served := t.(*mcptool.Tool); served {
-			onFolder-- // they are behind those on the folder
-		}
+	if a.Files == "" {
+		return strings.Join(names, ", ")
 	}
-	words := strings.Join(names[onFolder:], ", ")
-	if onFolder == 0 {
-		return words
-	}
+	// All begins with them. They were made before without an error.
+	files, _ := config.NewToolSets(config.Config{Agents: []config.Agent{{Name: a.Name, Files: a.Files}}}, config.Environment{}, nil)
+	onFolder := len(files[a.Name])
 	folder := strings.Join(names[:onFolder], ", ") + " on " + a.Files
-	if words == "" {
+	if onFolder == len(names) {
 		return folder
 	}
-	return folder + ", and " + words
+	return folder + ", and " + strings.Join(names[onFolder:], ", ")
 }
 
 // checkPolicy reads the policy against the tools, or without them if they are
