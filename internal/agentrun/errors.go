@@ -2,6 +2,7 @@ package agentrun
 
 import (
 	"errors"
+	"fmt"
 )
 
 // Why answers cannot be applied to a history. Nothing has been executed then.
@@ -47,6 +48,10 @@ var (
 	ErrKeyReused = errors.New("the key was used for other calls")
 	// ErrUnjudged: the policy cannot say now whether a call may go ahead.
 	ErrUnjudged = errors.New("the policy cannot judge the call")
+	// ErrRuleUnjudged: a rule, or the check that it names, cannot judge now whether a
+	// call may go ahead. Nothing here is broken, and the same may be tried again. It is
+	// an ErrUnjudged too.
+	ErrRuleUnjudged = fmt.Errorf("%w: a rule could not judge it", ErrUnjudged)
 	// ErrNowAsks: the call needed nobody when it was handed in, and the policy asks
 	// for approval now.
 	ErrNowAsks = errors.New("the policy asks for approval now")

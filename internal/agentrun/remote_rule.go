@@ -15,8 +15,8 @@ import (
 // rule that refuses stops the call with an [approvals.RefusedError], and one that
 // asks changes nothing about what people approved. A call that needed nobody must
 // still need nobody; otherwise it is [ErrNowAsks]. What cannot be judged is
-// [ErrUnjudged]. It decides nothing: that the call was approved the caller has
-// seen to.
+// [ErrUnjudged], and [ErrRuleUnjudged] if a rule has no answer. It decides nothing:
+// that the call was approved the caller has seen to.
 func (r *Runner) Clear(ctx context.Context, remote RemoteRun, call approvals.ToolCall) error {
 	p := approvals.Proposal{
 		Call: call, Agent: remote.Run.Agent, Requester: remote.Run.Requester, Channel: remote.Run.Origin.Channel,
@@ -62,7 +62,7 @@ func (r *Runner) stands(ctx context.Context, p approvals.Proposal, a approvals.A
 	case approvals.Ask:
 		switch {
 		case ruling.Unjudged && !a.Unjudged:
-			return fmt.Errorf("%w: a rule could not judge it", ErrUnjudged)
+			return ErrRuleUnjudged
 		case !asked:
 			return ErrNowAsks
 		}

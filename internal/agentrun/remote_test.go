@@ -357,7 +357,11 @@ func TestARemoteCallIsClearedUnlessThePolicyStopsIt(t *testing.T) {
 	require.ErrorIs(t, d.runner.Clear(ctx, got, free), agentrun.ErrNowAsks)
 	require.ErrorIs(t, d.runner.Clear(ctx, got, gated), approvals.ErrRefused)
 	d.policy.by["gated"] = approvals.Ask{Unjudged: true}
-	require.ErrorIs(t, d.runner.Clear(ctx, got, gated), agentrun.ErrUnjudged)
+	err = d.runner.Clear(ctx, got, gated)
+	require.ErrorIs(t, err, agentrun.ErrUnjudged)
+	require.ErrorIs(t, err, agentrun.ErrRuleUnjudged)
 	d.policy.err = errors.New("down")
-	require.ErrorIs(t, d.runner.Clear(ctx, got, gated), agentrun.ErrUnjudged)
+	err = d.runner.Clear(ctx, got, gated)
+	require.ErrorIs(t, err, agentrun.ErrUnjudged)
+	require.NotErrorIs(t, err, agentrun.ErrRuleUnjudged)
 }

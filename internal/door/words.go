@@ -50,6 +50,11 @@ func (d *Door) Explain(ctx context.Context, err error) string {
 		return NotRun("the approval of this call was used already; ask again with the same call")
 	case errors.Is(err, intake.ErrTooLate):
 		return NotRun("the approval waited longer than it may; ask again with the same call")
+	case errors.Is(err, intake.ErrRuleUnjudged):
+		d.c.Log.WarnContext(ctx, "a call cannot be claimed now", slog.Any("err", err))
+		return NotRun("a rule of the policy, or the check that it names, cannot judge the call now; ask again with the same call")
+	case errors.Is(err, intake.ErrNowAsks):
+		return NotRun("the policy asks for approval of this call by now, and nobody has approved it; ask again later")
 	case errors.Is(err, approvals.ErrInvalid):
 		return NotRun("the call cannot be asked about: " + err.Error())
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/intake/intaketest"
 )
 
 func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
@@ -205,6 +206,23 @@ func TestAHookThatIsHeldTooOftenIsADenial(t *testing.T) {
 	require.Contains(t, w.now("", bash("t2", "make b")).Reason, "1 calls that wait")
 	w.decide(q, approvals.Approve, "")
 	require.Equal(t, "allow", (<-answer).Decision)
+}
+
+// A rule whose check does not answer is no fault of this program, and the approval stays
+// usable.
+func TestAnApprovalThatARuleCannotJudgeNowIsKept(t *testing.T) {
+	w := newWorld(t)
+	q, answer := w.later(bash("t1", "make deploy"))
+	w.policy.Set("Bash", approvals.Ask{Requirement: intaketest.Needs(1), Unjudged: true})
+	w.decide(q, approvals.Approve, "")
+	got := <-answer
+	require.Equal(t, "deny", got.Decision)
+	require.Contains(t, got.Reason, "cannot judge the call now; ask again with the same call")
+	require.NotContains(t, w.log.String(), "level=ERROR")
+	require.Contains(t, w.log.String(), `level=WARN msg="a call cannot be claimed now"`)
+
+	w.policy.Set("Bash", approvals.Ask{Requirement: intaketest.Needs(1)})
+	require.Equal(t, "allow", w.now("", bash("t2", "make deploy")).Decision)
 }
 
 func TestAnApprovalThatThePolicyRefusesByNowDoesNotRun(t *testing.T) {

@@ -96,7 +96,7 @@ var claude = intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Creden
 
 func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 	t.Helper()
-	w := &world{T: t, log: &lockedWriter{to: &bytes.Buffer{}}, policy: intaketest.NewRules(map[string]approvals.Ruling{
+	w := &world{T: t, log: &lockedWriter{}, policy: intaketest.NewRules(map[string]approvals.Ruling{
 		"Read": approvals.Permit{}, "Never": approvals.Refuse{Reason: "not on Fridays"},
 	})}
 	var err error
@@ -137,13 +137,19 @@ func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 
 type lockedWriter struct {
 	mu sync.Mutex
-	to io.Writer
+	to bytes.Buffer
 }
 
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.to.Write(p)
+}
+
+func (l *lockedWriter) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.String()
 }
 
 // A said is what a hook was answered.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/httpapi"
+	"github.com/countersign/countersign/internal/intake/intaketest"
 )
 
 const oneCall = `{"external_id":"r1","calls":[{"id":"c1","tool":"refund","args":{"order": "R-17",  "cents": 9007199254740993},"cwd":"/srv","reason":"the customer asked"}]}`
@@ -97,6 +98,35 @@ func TestARuleThatRefusesNowStopsTheClaim(t *testing.T) {
 	got := w.claim(q.ID, "c1")
 	require.Equal(t, "not-approved", got.kind(t))
 	require.Contains(t, string(got.body), "frozen")
+}
+
+// A rule that cannot judge the call now, because the service that it asks does not
+// answer, is no fault of this program. The decision stays usable.
+func TestAClaimThatARuleCannotJudgeNowIsMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	q := w.post(oneCall)
+	w.decide(q.ID, "c1", approvals.Approve, "")
+	w.policy.Set("refund", approvals.Ask{Requirement: intaketest.Needs(1), Rule: "checked@1", Unjudged: true})
+	got := w.claim(q.ID, "c1")
+	require.Equal(t, "unavailable", got.kind(t))
+	require.Equal(t, "5", got.header.Get("Retry-After"))
+	require.Contains(t, string(got.body), "cannot judge the call now; the decision is not used")
+	require.NotContains(t, w.log.String(), "level=ERROR")
+	require.Contains(t, w.log.String(), `level=WARN msg="a call cannot be claimed now"`)
+
+	w.policy.Set("refund", approvals.Ask{Requirement: intaketest.Needs(1), Rule: "checked@1"})
+	require.Equal(t, http.StatusOK, w.claim(q.ID, "c1").status)
+}
+
+func TestACallThatNobodyApprovedIsNotClaimedOnceThePolicyAsks(t *testing.T) {
+	w := newWorld(t)
+	q := w.post(`{"calls":[{"id":"c1","tool":"free"}]}`)
+	require.Equal(t, "allowed", q.Calls[0].Outcome)
+	w.policy.Set("free", approvals.Ask{Requirement: intaketest.Needs(1), Rule: "asks@1"})
+	got := w.claim(q.ID, "c1")
+	require.Equal(t, "not-approved", got.kind(t))
+	require.Contains(t, string(got.body), "nobody has approved it; ask again")
+	require.NotContains(t, w.log.String(), "level=ERROR")
 }
 
 // Who claims a call can parse its arguments, also if the agent sent none.

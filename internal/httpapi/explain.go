@@ -44,6 +44,9 @@ func ofIntake(err error) *problem {
 		return refuse(kindKeyReused, "")
 	case errors.Is(err, intake.ErrTooLate):
 		return refuse(kindLapsed, "")
+	case errors.Is(err, intake.ErrNowAsks):
+		const why = "the policy asks for approval of the call by now"
+		return refuse(kindNotApproved, "%s, and nobody has approved it; ask again", why).with("reason", why)
 	case errors.Is(err, intake.ErrNotClaimed):
 		return refuse(kindNotExternal, "the call was not claimed")
 	case errors.Is(err, intake.ErrReported):

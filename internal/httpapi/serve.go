@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/intake"
 )
 
 // maxHandling is how long a request may take, besides what it waits.
@@ -242,6 +243,10 @@ func (a *API) explain(r *http.Request, err error) *problem {
 	if errors.Is(err, context.DeadlineExceeded) {
 		a.c.Log.WarnContext(r.Context(), "a request took too long", slog.String("route", r.Pattern))
 		return refuse(kindUnavailable, "it took too long").again(time.Second)
+	}
+	if errors.Is(err, intake.ErrRuleUnjudged) {
+		a.c.Log.WarnContext(r.Context(), "a call cannot be claimed now", slog.Any("err", err))
+		return refuse(kindUnavailable, "a rule of the policy, or the check that it names, cannot judge the call now; the decision is not used").again(5 * time.Second)
 	}
 	a.c.Log.ErrorContext(r.Context(), "cannot handle a request", slog.String("route", r.Pattern), slog.Any("err", err))
 	return refuse(kindUnavailable, "").again(5 * time.Second)

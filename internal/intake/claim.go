@@ -13,7 +13,8 @@ import (
 
 // Claim takes the decision on a call, once, and returns exactly what was approved.
 // The policy is asked once more: a rule that refuses now stops the call with an
-// [approvals.RefusedError], as it stops one of our own. Nothing but a claim uses a
+// [approvals.RefusedError], as it stops one of our own. [ErrRuleUnjudged] and
+// [ErrNowAsks] say why the call cannot be claimed now. Nothing but a claim uses a
 // decision. A caller that gets no answer to its claim cannot know whether the claim
 // counted, and has to ask again.
 func (s *Service) Claim(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID) (Claim, error) {

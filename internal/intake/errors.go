@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -26,6 +27,12 @@ var (
 	ErrNotClaimed = errors.New("the call is not claimed")
 	// ErrReported: something else was reported of the call.
 	ErrReported = errors.New("something else was reported of the call")
+	// ErrRuleUnjudged: a rule of the policy, or the check that it names, cannot judge
+	// now whether the call may run. The decision is not used; claim again.
+	ErrRuleUnjudged = agentrun.ErrRuleUnjudged
+	// ErrNowAsks: nobody was asked about the call, and the policy asks people by now.
+	// The permission is of no use as long as it does.
+	ErrNowAsks = agentrun.ErrNowAsks
 )
 
 // A LimitError is an [ErrLimit] that says when to try again.
