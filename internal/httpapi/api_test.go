@@ -186,6 +186,11 @@ func TestARequestOfAnotherAgentIsLikeOneThatDoesNotExist(t *testing.T) {
 		require.Equal(t, string(none.body), string(theirs.body), path)
 		require.Equal(t, string(none.body), string(odd.body), path)
 	}
+	const result = "/calls/c1/result"
+	theirs := w.do(http.MethodPost, "/v1/approvals/"+made+result, otherToken, `{"result":1}`)
+	none := w.do(http.MethodPost, "/v1/approvals/"+unknown+result, otherToken, `{"result":1}`)
+	require.Equal(t, http.StatusNotFound, theirs.status)
+	require.Equal(t, string(none.body), string(theirs.body), "a result")
 	var list struct{ Approvals []ours }
 	w.do(http.MethodGet, "/v1/approvals", otherToken, "").json(t, &list)
 	require.Empty(t, list.Approvals)

@@ -53,6 +53,9 @@ func (a *API) result(c caller) (answer, error) {
 
 func readReport(doc map[string]format.Value) (intake.Report, error) {
 	var r intake.Report
+	if doc["state"].Raw == nil {
+		return r, &format.RequestError{At: "/state", Problem: "is missing: the report of a claimed call has state (ran, failed or not_run), and an external call has result instead"}
+	}
 	state, err := doc["state"].Text(maxName)
 	if err != nil {
 		return r, err

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func ofIntake(err error) *problem {
 // placed takes the place out of an error that begins with it.
 func placed(err error) wireFault {
 	at, rest, found := strings.Cut(plain(err), " ")
-	if !found || !strings.ContainsAny(at, "[._") && at != "calls" && at != "state" {
+	if !found || !strings.ContainsAny(at, "[._") && !slices.Contains([]string{"calls", "state", "result"}, at) {
 		return wireFault{Problem: plain(err)}
 	}
 	return wireFault{At: "/" + strings.NewReplacer("[", "/", "]", "", ".", "/", ":", "").Replace(at), Problem: rest}

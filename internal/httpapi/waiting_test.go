@@ -71,6 +71,38 @@ func TestAFulfillerSeesTheCallsThatItMayFulfill(t *testing.T) {
 	require.Empty(t, w.waiting(exporterToken, "").Calls, "a withdrawn call waits for nobody")
 }
 
+// A body that is right for another kind of call says so, to those who may know of the
+// call; for everyone else there is no such call.
+func TestAResultOfTheWrongKindSaysWhatTheCallTakes(t *testing.T) {
+	w := fulfillers(t)
+	q := w.post(`{"calls":[{"id":"c1","tool":"render","external":true,"args":{}},{"id":"c2","tool":"refund"}]}`)
+	const report, result = `{"state":"ran"}`, `{"result":{"rows":12}}`
+	for name, c := range map[string]struct {
+		token, call, body string
+		status            int
+		says              string
+	}{
+		"neither":                                {claudeToken, "c2", `{}`, 422, `"at":"/state","problem":"is missing: the report of a claimed call has state (ran, failed or not_run)`},
+		"no body":                                {claudeToken, "c2", ``, 422, `"at":"/state","problem":"is missing`},
+		"other fields":                           {claudeToken, "c2", `{"took_ms":7}`, 422, `"at":"/state","problem":"is missing`},
+		"neither, of a call that is none":        {claudeToken, "c9", `{}`, 422, `"at":"/state","problem":"is missing`},
+		"a result of the agent's own call":       {claudeToken, "c2", result, 422, `"at":"/result","problem":"is for external calls of other agents`},
+		"a result of its own external call":      {claudeToken, "c1", result, 404, "not-found"},
+		"a report of an external call":           {otherToken, "c1", report, 422, `"at":"/state","problem":"is for calls that the agent claimed`},
+		"a report of what another agent asks":    {otherToken, "c2", report, 404, "not-found"},
+		"a result of what another agent asks":    {otherToken, "c2", result, 404, "not-found"},
+		"a report of what a third one fulfills":  {exporterToken, "c1", report, 404, "not-found"},
+		"a result of what a third one fulfills":  {exporterToken, "c1", result, 404, "not-found"},
+		"a report of a call that is none":        {claudeToken, "c9", report, 404, "not-found"},
+		"a result of a call that is none":        {claudeToken, "c9", result, 404, "not-found"},
+		"a fulfiller's result of a call of none": {otherToken, "c9", result, 404, "not-found"},
+	} {
+		got := w.do(http.MethodPost, "/v1/approvals/"+string(q.ID)+"/calls/"+c.call+"/result", c.token, c.body)
+		require.Equal(t, c.status, got.status, "%s: %s", name, got.body)
+		require.Contains(t, string(got.body), c.says, name)
+	}
+}
+
 func TestTheCallsThatWaitComeInPages(t *testing.T) {
 	w := fulfillers(t)
 	for i := range 5 {

@@ -80,7 +80,9 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	return Claim{Call: call, Tool: st.Tool, Args: st.Args, Digest: st.Digest, ClaimedAt: st.ClaimedAt, Receipt: st.Receipt}, nil
 }
 
-// Report keeps what the caller says became of a call that it claimed, once.
+// Report keeps what the caller says became of a call that it claimed, once. An external
+// call of another agent that the client may fulfill takes no report, which is
+// [approvals.ErrInvalid].
 func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID, report Report) (Request, error) {
 	switch report.State {
 	case approvals.Ran, approvals.RanFailed, approvals.NotRun:
@@ -91,6 +93,11 @@ func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call
 		return Request{}, invalid("took", "is negative")
 	}
 	x, err := s.find(ctx, c, id)
+	if errors.Is(err, approvals.ErrNotFound) {
+		if _, no := s.fulfillable(ctx, c, id, call); no == nil {
+			return Request{}, invalid("state", "is for calls that the agent claimed; this is an external call of another agent, and has result")
+		}
+	}
 	if err != nil {
 		return Request{}, err
 	}

@@ -14,30 +14,52 @@ import (
 
 // Fulfill gives the result of an external call of another agent. The client must
 // be one that may fulfill calls of that tool of that agent, and never the agent
-// itself; for any other there is no such request. The same result again is
-// answered as the first time, and another one is [approvals.ErrSettled].
+// itself; for any other there is no such request. A call of the agent itself that is
+// not external has a report instead, which is [approvals.ErrInvalid]. The same result
+// again is answered as the first time, and another one is [approvals.ErrSettled].
 func (s *Service) Fulfill(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID, result approvals.CallResult) error {
-	missing := fmt.Errorf("call %q of request %s: %w", string(call), id, approvals.ErrNotFound)
-	run, err := s.c.Store.Run(ctx, id)
+	b, err := s.fulfillable(ctx, c, id, call)
+	if errors.Is(err, approvals.ErrNotFound) {
+		if own, no := s.find(ctx, c, id); no == nil && own.claims(call) {
+			return invalid("result", "is for external calls of other agents; this call is the agent's own, and is claimed and reported with state")
+		}
+	}
 	if err != nil {
 		return err
-	}
-	if run.Deferred == "" {
-		return missing
-	}
-	b, err := s.c.Desk.Batch(ctx, run.Deferred)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(b.Calls, func(e approvals.External) bool { return e.Call.ID == call })
-	if i < 0 || !c.fulfills(run.Agent, b.Calls[i].Call.Name) {
-		return missing
 	}
 	request := approvals.RequestID("fulfill:" + string(id) + ":" + string(call))
 	if _, err := s.c.Desk.Fulfill(ctx, b.ID, request, approvals.Fulfill{Call: call, By: c.actor(), Result: result}); err != nil {
 		return fmt.Errorf("fulfill call %q: %w", string(call), err)
 	}
 	return nil
+}
+
+// fulfillable returns the batch of an external call that the client may fulfill. For
+// any other call it is [approvals.ErrNotFound].
+func (s *Service) fulfillable(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID) (approvals.Batch, error) {
+	missing := fmt.Errorf("call %q of request %s: %w", string(call), id, approvals.ErrNotFound)
+	run, err := s.c.Store.Run(ctx, id)
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	if run.Deferred == "" {
+		return approvals.Batch{}, missing
+	}
+	b, err := s.c.Desk.Batch(ctx, run.Deferred)
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	i := slices.IndexFunc(b.Calls, func(e approvals.External) bool { return e.Call.ID == call })
+	if i < 0 || !c.fulfills(run.Agent, b.Calls[i].Call.Name) {
+		return approvals.Batch{}, missing
+	}
+	return b, nil
+}
+
+// claims reports whether the agent that asked executes the call, and reports it.
+func (x found) claims(call approvals.ToolCallID) bool {
+	external := slices.ContainsFunc(x.remote.Batch.Calls, func(e approvals.External) bool { return e.Call.ID == call })
+	return x.rec.call(call) >= 0 && !external
 }
 
 // A WaitingCall is an external call of another agent that has no result yet.
