@@ -39,8 +39,12 @@ func (c caller) body() (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	media, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
 		return nil, refuse(kindMediaType, "")
+	}
+	if charset, ok := params["charset"]; ok && !isUTF8(charset) {
+		return nil, refuse(kindMediaType, "JSON is read as UTF-8")
 	}
 	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, refuse(kindMediaType, "a body with a content encoding is not read")
@@ -49,6 +53,11 @@ func (c caller) body() (json.RawMessage, error) {
 		return nil, refuse(kindMalformed, "%s", strings.TrimPrefix(err.Error(), approvals.ErrInvalid.Error()+" JSON "))
 	}
 	return raw, nil
+}
+
+// isUTF8 reports whether a text in the charset is UTF-8, as JSON must be (RFC 8259).
+func isUTF8(charset string) bool {
+	return strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "us-ascii")
 }
 
 // object reads a body that is an object with these keys. Without a body it is

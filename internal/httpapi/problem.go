@@ -21,7 +21,7 @@ type kind struct {
 // The kinds. docs/api.md lists them.
 var (
 	kindMalformed    = kind{"malformed-json", http.StatusBadRequest, "The body is not JSON that every reader reads alike", "The body must be one JSON value in UTF-8, without a key twice in one object, without half a surrogate pair, and without anything after it. The detail names the byte."}
-	kindMediaType    = kind{"unsupported-media-type", http.StatusUnsupportedMediaType, "The body must be JSON", "Send Content-Type: application/json, without a content encoding."}
+	kindMediaType    = kind{"unsupported-media-type", http.StatusUnsupportedMediaType, "The body must be JSON", "Send Content-Type: application/json, in UTF-8 and without a content encoding."}
 	kindTooLarge     = kind{"too-large", http.StatusRequestEntityTooLarge, "The request is too large", "The detail names the limit."}
 	kindTooSlow      = kind{"too-slow", http.StatusRequestTimeout, "The body did not arrive in time", "Nothing was done. Send the request again."}
 	kindInvalid      = kind{"invalid-request", http.StatusUnprocessableEntity, "The request cannot be understood", "Each error names a place, as a JSON pointer into the body or as a parameter, and what is wrong there. Unknown keys are errors. Nothing was done."}

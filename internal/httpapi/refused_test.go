@@ -200,10 +200,15 @@ func TestBodiesThatReadersCouldReadDifferentlyAreRefused(t *testing.T) {
 		}
 		for name, headers := range map[string][]string{
 			"a form": {"Content-Type", "application/x-www-form-urlencoded"}, "text": {"Content-Type", "text/plain"},
-			"packed": {"Content-Encoding", "gzip"},
+			"packed": {"Content-Encoding", "gzip"}, "UTF-16": {"Content-Type", "application/json; charset=utf-16"},
+			"Latin-1": {"Content-Type", `application/json;charset="ISO-8859-1"`}, "no charset": {"Content-Type", `application/json;charset=""`},
 		} {
 			got := w.do(http.MethodPost, path, claudeToken, `{}`, headers...)
 			require.Equal(t, http.StatusUnsupportedMediaType, got.status, name)
+		}
+		for _, charset := range []string{"utf-8", "UTF-8", `"Utf-8"`, "us-ascii"} {
+			got := w.do(http.MethodPost, path, claudeToken, `{"no":1}`, "Content-Type", "application/json; charset="+charset)
+			require.Equal(t, "invalid-request", got.kind(t), "%s is read", charset)
 		}
 	}
 	var list struct{ Approvals []ours }

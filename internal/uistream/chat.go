@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -86,8 +87,12 @@ func (s *Server) mayAsk(ctx context.Context, user approvals.UserID, at place) er
 
 // body reads the body of a request.
 func (s *Server) body(c caller) ([]byte, error) {
-	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	media, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "The body must be JSON.")
+	}
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "The body must be in UTF-8.")
 	}
 	return io.ReadAll(c.r.Body)
 }

@@ -129,6 +129,8 @@ func TestARequestThatAnotherPageForgesDoesNothing(t *testing.T) {
 	form := w.browser(of)
 	form.head.Set("Content-Type", "application/x-www-form-urlencoded")
 	require.Equal(t, http.StatusUnsupportedMediaType, form.do(http.MethodPost, decide, "approved=true").code, "a form is no JSON")
+	form.head.Set("Content-Type", "application/json; charset=utf-16")
+	require.Equal(t, http.StatusUnsupportedMediaType, form.do(http.MethodPost, decide, object{"approved": true}).code, "JSON is in UTF-8")
 	require.Empty(t, w.executed())
 	require.Equal(t, http.StatusNotFound, w.client(bob).do(http.MethodGet, "/api/chat/chat1", nil).code, "no message was taken")
 
