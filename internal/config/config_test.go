@@ -112,6 +112,7 @@ runs: [1]
 	}
 	for text, want := range map[string]string{
 		"a: 1\n---\nb: 2\n":           "several YAML documents",
+		"%YAML 1.1\n---\na: 1\n":      "directives are not supported",
 		"agents: [{name: a}\n":        "[1:9]",
 		"agents: 1\nagents: 2\n":      "already defined",
 		"- agents\n":                  "the file: must be a mapping",

@@ -85,7 +85,7 @@ func Decode(b []byte) (Config, []error) {
 	b = strictyaml.WithoutMark(b)
 	root, err := strictyaml.Open(b)
 	switch {
-	case errors.Is(err, strictyaml.ErrEmpty), errors.Is(err, strictyaml.ErrSeveral):
+	case errors.Is(err, strictyaml.ErrEmpty), errors.Is(err, strictyaml.ErrSeveral), errors.Is(err, strictyaml.ErrDirective):
 		return Config{}, []error{err}
 	case err != nil:
 		return Config{}, []error{plainly(err)}

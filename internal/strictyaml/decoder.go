@@ -42,6 +42,9 @@ func Decode(file string, src []byte, p *Problems, form any) bool {
 	case errors.Is(err, ErrSeveral):
 		p.Wrong(top, "contains several YAML documents, but only one is read; keep one, or split them into files of a directory")
 		return false
+	case errors.Is(err, ErrDirective):
+		p.Wrong(top, "has a directive, a line that begins with %% such as %%YAML 1.1; remove it, because directives are not supported and the file is read as YAML 1.2")
+		return false
 	case err != nil:
 		p.syntax(top, err)
 		return false

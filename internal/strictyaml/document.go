@@ -25,8 +25,10 @@ const (
 // Why a file holds no document to read; any other error of [Open] is the
 // parser's.
 var (
-	ErrEmpty   = errors.New("the file is empty")
-	ErrSeveral = errors.New("the file contains several YAML documents; keep one")
+	ErrEmpty     = errors.New("the file is empty")
+	ErrSeveral   = errors.New("the file contains several YAML documents; keep one")
+	ErrDirective = errors.New("the file has a directive, a line that begins with % such as %YAML 1.1; " +
+		"remove it, because directives are not supported and the file is read as YAML 1.2")
 )
 
 // Open returns the one document of a file. A byte-order mark in front is no
@@ -41,6 +43,9 @@ func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 	parsed, err := parse(WithoutMark(src), how)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(parsed.Docs, func(d *ast.DocumentNode) bool { _, yes := d.Body.(*ast.DirectiveNode); return yes }) {
+		return nil, ErrDirective // the parser makes a document of it
 	}
 	documents := slices.DeleteFunc(slices.Clone(parsed.Docs), func(d *ast.DocumentNode) bool { return d.Body == nil })
 	switch len(documents) {

@@ -19,10 +19,24 @@ func TestOneDocumentIsOpenedWithoutItsMark(t *testing.T) {
 		require.True(t, e.Next())
 		require.Equal(t, "a", strictyaml.KeyOf(e.Key()), "%q", text)
 	}
-	for text, want := range map[string]error{"": strictyaml.ErrEmpty, "# nothing\n": strictyaml.ErrEmpty, "a: 1\n---\nb: 2\n": strictyaml.ErrSeveral} {
+	for text, want := range map[string]error{
+		"":                         strictyaml.ErrEmpty,
+		"# nothing\n":              strictyaml.ErrEmpty,
+		"a: 1\n---\nb: 2\n":        strictyaml.ErrSeveral,
+		"%YAML 1.1\n---\na: 1\n":   strictyaml.ErrDirective,
+		"# x\n%TAG ! t:\n---\na\n": strictyaml.ErrDirective,
+	} {
 		_, err := strictyaml.Open([]byte(text))
 		require.ErrorIs(t, err, want, "%q", text)
 	}
+}
+
+func TestAFileWithADirectiveIsToldSo(t *testing.T) {
+	var form struct{ strictyaml.Mark }
+	var found strictyaml.Problems
+	require.False(t, strictyaml.Decode("f.yaml", []byte("%YAML 1.1\n---\n{}\n"), &found, &form))
+	require.EqualError(t, found.Err(), "f.yaml:1:1: the file: has a directive, a line that begins with % such as %YAML 1.1; "+
+		"remove it, because directives are not supported and the file is read as YAML 1.2")
 }
 
 func TestEveryProblemHasItsPlace(t *testing.T) {
