@@ -152,6 +152,7 @@ func turnedAway(err error) error {
 	}{
 		{directory.ErrNoAccount, "Nobody in Slack has your address, so nothing can be decided as you."},
 		{directory.ErrGone, "This account is deactivated and can't do this."},
+		{directory.ErrUnknown, "Slack doesn't know this account."},
 		{directory.ErrBot, "Only people can do this."},
 		{directory.ErrGuest, "Guests of the workspace can't do this."},
 		{directory.ErrStranger, "People from other organizations can't do this."},

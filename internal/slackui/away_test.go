@@ -103,6 +103,7 @@ func TestAnAbsenceThatCannotBeIsExplained(t *testing.T) {
 		"away until friday, ask @alice":       "You can't delegate to yourself",
 		"away until friday, ask @gita":        "is a guest",
 		"away until friday, ask @gone":        "is deactivated",
+		"away until friday, ask <@U0NOBODY>":  "Slack doesn't know <@U0NOBODY>. Name someone else.",
 		"away until friday, ask @countersign": "is a bot",
 		"back tomorrow":                       "`back` takes nothing after it.",
 	} {

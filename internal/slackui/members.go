@@ -44,7 +44,7 @@ func (u *UI) AbleByName(ctx context.Context, user approvals.UserID) (bool, error
 
 func (u *UI) able(ctx context.Context, user approvals.UserID, what directory.Sought) (bool, error) {
 	_, err := u.people.Admitted(ctx, string(user), "", what)
-	if errors.Is(err, directory.ErrLookup) {
+	if errors.Is(err, directory.ErrLookup) || errors.Is(err, directory.ErrUnknown) { // the id is wrong, which is no answer about a person
 		return false, err
 	}
 	return err == nil, nil

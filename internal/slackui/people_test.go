@@ -135,6 +135,16 @@ func TestBotsAndTheDeactivatedNeverSign(t *testing.T) {
 	require.Error(t, err, "what is not known is not said")
 }
 
+// That Slack does not know a person is an answer, and no reason to try again.
+func TestAPersonWhomSlackDoesNotKnowIsToldSo(t *testing.T) {
+	const unknown = "Slack doesn't know this account, so it can't do this. Nothing changed."
+	o, _, b := one(t, call("c1", "delete_file", `{}`, by("nobody", fromUser("U0NOBODY"))))
+	answer := o.delivered(denied("U0NOBODY", "", "No.", button(b, 0))).Body.String()
+	require.Contains(t, answer, unknown)
+	require.NotContains(t, answer, "didn't answer in time")
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+}
+
 // organization is Countersign installed in a whole organization.
 func organization(t *testing.T, sim slacksim.Config) *workspace {
 	t.Helper()

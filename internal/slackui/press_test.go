@@ -23,6 +23,12 @@ import (
 // deliver sends a payload as Slack does and returns the status of the answer.
 func (o *workspace) deliver(payload map[string]any) int {
 	o.t.Helper()
+	return o.delivered(payload).Code
+}
+
+// delivered is the answer to what deliver sends.
+func (o *workspace) delivered(payload map[string]any) *httptest.ResponseRecorder {
+	o.t.Helper()
 	raw, err := json.Marshal(payload)
 	require.NoError(o.t, err)
 	body := url.Values{"payload": {string(raw)}}.Encode()
@@ -34,7 +40,7 @@ func (o *workspace) deliver(payload map[string]any) int {
 	r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
 	w := httptest.NewRecorder()
 	o.ui.Server.ServeHTTP(w, r)
-	return w.Code
+	return w
 }
 
 // button is the value of a button of the i-th call.

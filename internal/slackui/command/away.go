@@ -143,6 +143,8 @@ func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now tim
 		return blockkit.Mrkdwn{}
 	case errors.Is(err, directory.ErrLookup):
 		return blockkit.Ours(delegateUnknown, name)
+	case errors.Is(err, directory.ErrUnknown):
+		return blockkit.Ours(delegateNobody, name)
 	case errors.Is(err, directory.ErrGuest):
 		return blockkit.Ours(delegateGuest, name)
 	case errors.Is(err, directory.ErrStranger):

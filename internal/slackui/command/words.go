@@ -110,6 +110,7 @@ const (
 	oneDelegate         = "After `ask`, mention exactly one person with an @."
 	delegateSelf        = "You can't delegate to yourself. Name someone else, or no one."
 	delegateUnknown     = "Slack couldn't tell who %s is. Try again in a moment."
+	delegateNobody      = "Slack doesn't know %s. Name someone else."
 	delegateGuest       = "%s is a guest, and guests can't be delegates. Name a full member."
 	delegateStranger    = "%s is from another organization and can't be a delegate. Name a full member of this workspace."
 	delegateDeactivated = "The account of %s is deactivated. Name someone else."

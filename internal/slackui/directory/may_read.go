@@ -42,7 +42,7 @@ func (d *Directory) MayRead(ctx context.Context, who Who, b approvals.Batch) (Re
 // IsRefusal reports whether err of [Directory.MayRead] says that the person may
 // not read the batch. Any other error leaves that open.
 func IsRefusal(err error) bool {
-	for _, refused := range []error{ErrMayNotRead, ErrGone, ErrBot, ErrGuest, ErrStranger} {
+	for _, refused := range []error{ErrMayNotRead, ErrGone, ErrBot, ErrGuest, ErrStranger, ErrUnknown} {
 		if errors.Is(err, refused) {
 			return true
 		}

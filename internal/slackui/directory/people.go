@@ -22,6 +22,7 @@ var (
 	ErrGone     = errors.New("a deactivated account")
 	ErrGuest    = errors.New("a guest")
 	ErrStranger = errors.New("a person from another organization")
+	ErrUnknown  = errors.New("a person whom Slack does not know")
 	ErrLookup   = errors.New("lookup failed")
 )
 
@@ -179,9 +180,11 @@ func (d *Directory) Barred(a Account) error {
 	return nil
 }
 
-// Account returns the account of a person, no older than the directory allows.
+// Account returns the account of a person, no older than the directory allows. It is
+// [ErrUnknown] if Slack answers that there is none, and a [*LookupError] if Slack does
+// not answer.
 func (d *Directory) Account(ctx context.Context, user string) (Account, error) {
-	return remembered(ctx, d, "user", "account", user, func(ctx context.Context, _ Account) (Account, error) {
+	a, err := remembered(ctx, d, "user", "account", user, func(ctx context.Context, _ Account) (Account, error) {
 		at := d.Now()
 		u, err := d.API.User(ctx, user)
 		if err != nil {
@@ -194,6 +197,10 @@ func (d *Directory) Account(ctx context.Context, user string) (Account, error) {
 			Zone:  u.TZ, Offset: u.TZOffset,
 		}, nil
 	})
+	if e, failed := errors.AsType[*LookupError](err); failed && slackapi.HasCode(err, "user_not_found", "user_not_visible") {
+		return Account{}, fmt.Errorf("%w: %w", ErrUnknown, e.Err)
+	}
+	return a, err
 }
 
 func (a Account) fetched() time.Time { return a.At }

@@ -215,5 +215,6 @@ func (h *Homes) concerned(ctx context.Context, b approvals.Batch) ([]approvals.U
 
 // departed reports whether the person can take no part any more.
 func departed(err error) bool {
-	return errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrBot) || errors.Is(err, directory.ErrGuest) || errors.Is(err, directory.ErrStranger)
+	return errors.Is(err, directory.ErrGone) || errors.Is(err, directory.ErrBot) || errors.Is(err, directory.ErrGuest) ||
+		errors.Is(err, directory.ErrStranger) || errors.Is(err, directory.ErrUnknown)
 }

@@ -62,6 +62,8 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 		return explainLookup(lookup), true
 	case errors.Is(err, directory.ErrGone):
 		return blockkit.Ours("This account is deactivated and can't do this. Nothing changed. Ask an admin of your workspace."), true
+	case errors.Is(err, directory.ErrUnknown):
+		return blockkit.Ours("Slack doesn't know this account, so it can't do this. Nothing changed. Ask an admin of your workspace."), true
 	case errors.Is(err, directory.ErrBot):
 		return blockkit.Ours("Only people can do this, not bots or workflows. Nothing changed."), true
 	case errors.Is(err, directory.ErrGuest):
