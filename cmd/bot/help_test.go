@@ -156,6 +156,21 @@ func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
 	}
 }
 
+// Programs read what an operator reads.
+func TestEveryAdminCommandWritesJSON(t *testing.T) {
+	n := 0
+	everyCommand(func(words []string, c *command) {
+		if !slices.Contains(words, "admin") || c.run == nil {
+			return
+		}
+		n++
+		out, _, code := said(t, append(slices.Clone(words), "--help")...)
+		require.Zero(t, code, words)
+		require.Contains(t, out, "--json", words)
+	})
+	require.Greater(t, n, 5)
+}
+
 // What is wrong with the world is no wrong use.
 func TestFailuresEndWithOne(t *testing.T) {
 	_, stderr, code := said(t, "serve", "--config", "missing.yaml")

@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -52,6 +55,42 @@ func TestAfterAnOlderCopyWasRestoredCardsAreDrawnAnew(t *testing.T) {
 
 	_, err = w.admin("redraw", "batch-01-x")
 	require.ErrorContains(t, err, `batch "batch-01-x": not found: bot admin list shows`)
+}
+
+// An operator has one request redrawn, or all, and a program reads how many.
+func TestAnOperatorHasOneRequestRedrawn(t *testing.T) {
+	f := deferral(t)
+	const card = "Delete a.txt"
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"redraw", string(f.id)}, "1 request will be redrawn\n"},
+		{[]string{"redraw", string(f.id), "--json"}, "{\n  \"redrawn\": 1\n}\n"},
+		{[]string{"redraw", "--json"}, "{\n  \"redrawn\": 1\n}\n"},
+	} {
+		f.covers(card)
+		require.False(t, f.reads(alice, ops, f.root, card), "it is not noticed by itself")
+		require.Equal(t, c.says, f.admin(c.args...))
+		f.sees("the card again", func() bool { return f.reads(alice, ops, f.root, card) })
+	}
+}
+
+// covers has Slack show something else in the message with these words than what was
+// drawn, once nothing is to be drawn any more.
+func (f *follower) covers(words string) {
+	f.t.Helper()
+	statetest.Await(f.t, "the card is drawn completely", func() bool {
+		return !slices.ContainsFunc(f.redis.Keys(), func(key string) bool { return strings.HasSuffix(key, "}:due:"+string(state.Cards)) })
+	})
+	messages, err := f.slack.Messages(alice, ops, f.root)
+	require.NoError(f.t, err)
+	i := slices.IndexFunc(messages, func(m slacksim.Message) bool { return strings.Contains(m.Shown(), words) })
+	require.NotEqual(f.t, -1, i)
+	api := slack.New(f.slack.BotToken(), slack.OptionAPIURL(f.env["SLACK_API_URL"]))
+	_, _, _, err = api.UpdateMessageContext(f.t.Context(), ops, messages[i].TS, slack.MsgOptionText("Approved", false),
+		slack.MsgOptionBlocks(slack.NewHeaderBlock(slack.NewTextBlockObject("plain_text", "Approved", false, false))))
+	require.NoError(f.t, err)
 }
 
 // copied is everything in Redis.
