@@ -52,11 +52,10 @@ func builtFrom(t *testing.T, commit string) string {
 		cmd.Dir = filepath.Join("..", "..")
 		return cmd
 	}
-	if out, err := git("cat-file", "-e", commit+"^{commit}").CombinedOutput(); err != nil {
-		t.Skipf("The older version is not in this clone of the repository (git fetch --unshallow gets it): %s", out)
-	}
+	out, err := git("cat-file", "-e", commit+"^{commit}").CombinedOutput()
+	require.NoError(t, err, "the older version is not in this clone of the repository: git fetch --unshallow gets it: %s", out)
 	source, path := t.TempDir(), filepath.Join(t.TempDir(), "bot")
-	out, err := git("archive", "--format=tar", "--output="+path+".tar", commit).CombinedOutput()
+	out, err = git("archive", "--format=tar", "--output="+path+".tar", commit).CombinedOutput()
 	require.NoError(t, err, string(out))
 	out, err = exec.CommandContext(t.Context(), "tar", "-xf", path+".tar", "-C", source).CombinedOutput()
 	require.NoError(t, err, string(out))

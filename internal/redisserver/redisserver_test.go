@@ -89,7 +89,7 @@ func TestAServerEndsWithItsProcess(t *testing.T) {
 		return
 	}
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells a child that its parent has died")
+		t.Skip("only Linux tells a child that its parent has died: run the test on Linux, as CI does")
 	}
 	dir := statetest.Folder(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAServerEndsWithItsProcess$")
