@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 
 	"github.com/countersign/countersign/internal/redisserver"
@@ -101,70 +102,120 @@ func (r Redis) checkPrivate(e Environment) error {
 	return errors.Join(all...)
 }
 
-func (t RedisTLS) load() (*tls.Config, error) {
+// load reads the files, and returns what each connection to Redis is made with: it reads
+// them again, so that those that were renewed need no restart. It returns nil without TLS.
+func (t RedisTLS) load() (func() (*tls.Config, error), error) {
 	if !t.Enabled {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	f := &tlsFiles{name: t.ServerName}
 	if t.CAFile != "" {
 		pem, err := strictyaml.ReadWhole(t.CAFile)
+		if err == nil {
+			f.ca.last, err = poolOf(t.CAFile, pem)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("redis.tls.ca_file: %w", err)
 		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("redis.tls.ca_file: %s has no certificate in PEM", t.CAFile)
+		if info, err := os.Stat(t.CAFile); err == nil && info.Mode().IsRegular() { // a pipe is read once
+			f.ca.read = func() (*x509.CertPool, error) { return readPool(t.CAFile) }
 		}
 	}
 	if t.CertFile != "" {
-		own := &ownCertificate{cert: t.CertFile, key: t.KeyFile}
-		if err := own.read(); err != nil {
+		f.own.read = func() (*tls.Certificate, error) { return readPair(t.CertFile, t.KeyFile) }
+		var err error
+		if f.own.last, err = f.own.read(); err != nil {
 			return nil, fmt.Errorf("redis.tls.cert_file: %w", err)
 		}
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own.now(), nil }
 	}
-	return c, nil
+	return f.now, nil
 }
 
-// An ownCertificate is the certificate that we show to Redis. Each connection reads it
-// again, so that one that was renewed needs no restart.
-type ownCertificate struct {
-	cert, key string // files
+// tlsFiles are the files of [RedisTLS].
+type tlsFiles struct {
+	name string // of the server
 
-	mu   sync.Mutex
-	last *tls.Certificate
+	mu  sync.Mutex
+	ca  renewed[x509.CertPool]   // who may have signed the certificate of Redis
+	own renewed[tls.Certificate] // what we show to Redis
 }
 
-// now returns the certificate of now, or the last one that could be used: while one is
-// renewed, the two files may not belong together.
-func (o *ownCertificate) now() *tls.Certificate {
-	_ = o.read()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.last
-}
-
-func (o *ownCertificate) read() error {
-	var pem [2][]byte
-	for i, path := range []string{o.cert, o.key} {
-		f, err := openRegular(path)
-		if err != nil {
-			return err
-		}
-		pem[i], err = io.ReadAll(io.LimitReader(f, maxPEM))
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
+// now returns what a connection of now is made with. An error says which files cannot be
+// used and begins to be so: the connection is made with what they had before.
+func (f *tlsFiles) now() (*tls.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ca, err1 := f.ca.now("redis.tls.ca_file")
+	own, err2 := f.own.now("redis.tls.cert_file")
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.name, RootCAs: ca}
+	if own != nil {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
 	}
-	pair, err := tls.X509KeyPair(pem[0], pem[1])
+	return c, errors.Join(err1, err2)
+}
+
+// A renewed is what is read from files that are renewed while the bot runs.
+type renewed[T any] struct {
+	read   func() (*T, error) // nil: what was read first stays
+	last   *T                 // that could be used
+	failed bool               // the files cannot be used since then
+}
+
+// now returns what the files have, or what they had last: while they are renewed, a
+// certificate and its key may not belong together. The first time it says why.
+func (r *renewed[T]) now(key string) (*T, error) {
+	if r.read == nil {
+		return r.last, nil
+	}
+	got, err := r.read()
+	if err == nil {
+		r.last, r.failed = got, false
+		return got, nil
+	}
+	before := r.failed
+	if r.failed = true; before {
+		return r.last, nil
+	}
+	return r.last, fmt.Errorf("%s: %w", key, err)
+}
+
+func readPool(path string) (*x509.CertPool, error) {
+	pem, err := readPEM(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last = &pair
-	return nil
+	return poolOf(path, pem)
+}
+
+func poolOf(path string, pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", path)
+	}
+	return pool, nil
+}
+
+func readPair(cert, key string) (*tls.Certificate, error) {
+	c, err := readPEM(cert)
+	if err != nil {
+		return nil, err
+	}
+	k, err := readPEM(key)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(c, k)
+	return &pair, err
+}
+
+func readPEM(path string) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	pem, err := io.ReadAll(io.LimitReader(f, maxPEM))
+	return pem, errors.Join(err, f.Close())
 }
 
 // maxPEM is how many bytes of a file with a certificate or a key are read.
-const maxPEM = 1 << 20
+const maxPEM = 4 << 20

@@ -99,8 +99,12 @@ func TestARenewedCertificateIsShownToRedisWithoutARestart(t *testing.T) {
 	renew(1, cert, key)
 	at, err := Redis{Addresses: []string{"h:1"}, TLS: RedisTLS{Enabled: true, CertFile: cert, KeyFile: key}}.Target(Environment{})
 	require.NoError(t, err)
+	var said error
 	shown := func() int64 {
-		c, err := at.TLS.GetClientCertificate(nil)
+		t.Helper()
+		connection, err := at.TLS()
+		said = err
+		c, err := connection.GetClientCertificate(nil)
 		require.NoError(t, err)
 		return c.Leaf.SerialNumber.Int64()
 	}
@@ -109,8 +113,50 @@ func TestARenewedCertificateIsShownToRedisWithoutARestart(t *testing.T) {
 	require.EqualValues(t, 2, shown())
 	renew(3, cert)
 	require.EqualValues(t, 2, shown(), "its key is not there yet")
+	require.ErrorContains(t, said, "redis.tls.cert_file: tls: private key does not match")
 	require.NoError(t, os.Remove(key))
 	require.EqualValues(t, 2, shown())
+	require.NoError(t, said, "it is said once")
 	renew(4, cert, key)
 	require.EqualValues(t, 4, shown())
+	require.NoError(t, said)
+	require.NoError(t, os.Remove(key))
+	require.EqualValues(t, 4, shown())
+	require.ErrorContains(t, said, "redis.tls.cert_file: open ", "it is another failure")
+}
+
+// Those who sign the certificates of Redis change too.
+func TestARenewedAuthorityIsUsedWithoutARestart(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	renew := func() []byte {
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		require.NoError(t, err)
+		form := x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+		der, err := x509.CreateCertificate(rand.Reader, &form, &form, &private.PublicKey, private)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+		return der
+	}
+	first := renew()
+	at, err := Redis{Addresses: []string{"h:1"}, TLS: RedisTLS{Enabled: true, CAFile: ca, ServerName: "redis.internal"}}.Target(Environment{})
+	require.NoError(t, err)
+	trusts := func(der []byte) error {
+		t.Helper()
+		c, err := at.TLS()
+		require.Equal(t, "redis.internal", c.ServerName)
+		require.False(t, c.InsecureSkipVerify)
+		cert, parseErr := x509.ParseCertificate(der)
+		require.NoError(t, parseErr)
+		want := x509.NewCertPool()
+		want.AddCert(cert)
+		require.True(t, want.Equal(c.RootCAs))
+		return err
+	}
+	require.NoError(t, trusts(first))
+	second := renew()
+	require.NoError(t, trusts(second))
+	require.NoError(t, os.WriteFile(ca, []byte("half"), 0o600))
+	require.ErrorContains(t, trusts(second), "redis.tls.ca_file: "+ca+" has no certificate in PEM")
+	require.NoError(t, trusts(second), "it is said once")
+	require.NoError(t, trusts(renew()))
 }

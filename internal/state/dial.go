@@ -2,8 +2,11 @@ package state
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -23,7 +26,11 @@ type Target struct {
 	User             string        // of the ACL; empty is the default user
 	Password         func() string // may be nil
 	SentinelPassword func() string // may be nil
-	TLS              *tls.Config   // nil: without TLS
+
+	// TLS is asked for each connection; nil means without TLS. An error goes to the log:
+	// the connection is made with the configuration all the same.
+	TLS func() (*tls.Config, error)
+	Log *slog.Logger // where that is said; nil means nowhere
 }
 
 var errURL = errors.New("this is no Redis URL; use redis://host:port, rediss://host:port or unix:///path, " +
@@ -90,7 +97,10 @@ func Connect(t Target) (redis.UniversalClient, error) {
 	}
 	u := &redis.UniversalOptions{
 		Addrs: t.Addresses, MasterName: t.Master, Username: t.User, Password: secret(t.Password), SentinelPassword: secret(t.SentinelPassword),
-		TLSConfig: t.TLS, ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: connections,
+		ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: connections,
+	}
+	if t.TLS != nil {
+		u.Dialer = t.dialTLS
 	}
 	switch {
 	case t.Master != "":
@@ -104,6 +114,18 @@ func Connect(t Target) (redis.UniversalClient, error) {
 	o.MaintNotificationsConfig = quiet()
 	return redis.NewClient(o), nil
 }
+
+// dialTLS makes one connection with the TLS of now.
+func (t Target) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := t.TLS()
+	if err != nil && t.Log != nil {
+		t.Log.WarnContext(ctx, "a renewed file cannot be used; what was read before is used", slog.Any("err", err))
+	}
+	return redis.NewDialer(&redis.Options{TLSConfig: c, DialTimeout: dialTime})(ctx, network, addr)
+}
+
+// dialTime is how long a connection may take, as by default.
+const dialTime = 5 * time.Second
 
 // String names the target without who we are and without parameters.
 func (t Target) String() string {

@@ -44,8 +44,9 @@ type Options struct {
 }
 
 func (o Options) target() Target {
-	if len(o.To.Addresses) > 0 {
-		return o.To
+	if to := o.To; len(to.Addresses) > 0 {
+		to.Log = o.Log
+		return to
 	}
 	return Target{URL: o.URL}
 }
