@@ -3,6 +3,8 @@ package agentrun
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -53,7 +55,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 	}, ask, elsewhere)
 	if err != nil {
 		s.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
-		return s.failWith(ctx, change, "Nobody could be asked to approve the calls, so they were not run.", plans, parts...)
+		return s.failWith(ctx, change, notOpened(err, len(ask)), plans, parts...)
 	}
 	var messages []Message
 	if len(parts) > 0 {
@@ -66,4 +68,18 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 		out.Opens = &open
 		return s.conclude(ctx, out, plans, "")
 	})
+}
+
+// notOpened says, for people, why nobody can be asked about so many calls.
+func notOpened(err error, calls int) string {
+	many, ok := errors.AsType[*approvals.TooManyNamedError](err)
+	if !ok {
+		return "Nobody could be asked to approve the calls, so they were not run."
+	}
+	advice := "Ask for fewer calls at once, or ask your Countersign admin to name groups of people in the policy."
+	if calls == 1 {
+		advice = "Your Countersign admin can name groups of people in the policy instead."
+	}
+	return fmt.Sprintf("Nobody could be asked to approve the calls, so they were not run: the policy asks %d people and groups about them, "+
+		"and at most %d can be asked at once. %s", many.Named, approvals.MaxNamed, advice)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -198,4 +199,35 @@ func TestABatchThatCannotBeOpened(t *testing.T) {
 	require.Equal(t, agentrun.RunFailed, got.Status)
 	require.Contains(t, got.Failure, "Nobody could be asked to approve the calls")
 	requireAnswered(t, w.history())
+}
+
+// Whoever asked, and the operator, read why nobody was asked.
+func TestABatchThatAsksTooManyPeopleSaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls  [][3]string
+		named  int // by each call, others each time
+		advice string
+	}{
+		"one call":      {[][3]string{{"a", "one", `{}`}}, 501, "Your Countersign admin can name groups of people in the policy instead."},
+		"several calls": {[][3]string{{"a", "one", `{}`}, {"b", "two", `{}`}}, 300, "Ask for fewer calls at once, or ask your Countersign admin to name groups of people in the policy."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.agent.Tools, w.policy.by = nil, map[string]approvals.Ruling{}
+			for _, call := range c.calls {
+				var users []approvals.UserID
+				for n := range c.named {
+					users = append(users, approvals.UserID(fmt.Sprint(call[1], n)))
+				}
+				w.agent.Tools = append(w.agent.Tools, w.does(call[1], agentrun.KindExternal))
+				w.policy.by[call[1]] = approvals.Ask{Requirement: signedBy(users...)}
+			}
+			run := w.say(calls(c.calls...))
+			require.Equal(t, agentrun.RunFailed, run.Status)
+			require.Equal(t, fmt.Sprintf("Nobody could be asked to approve the calls, so they were not run: the policy asks %d people and groups about them, "+
+				"and at most 500 can be asked at once. ", c.named*len(c.calls))+c.advice, run.Failure)
+			require.Empty(t, w.executed())
+			requireAnswered(t, w.history())
+		})
+	}
 }

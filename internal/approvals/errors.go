@@ -65,6 +65,18 @@ var (
 	ErrOpen = errors.New("not all calls are decided")
 )
 
+// A TooManyNamedError is an [ErrInvalid]: the requirements of the calls of a batch name
+// more people and groups than [MaxNamed].
+type TooManyNamedError struct{ Named int }
+
+func (e *TooManyNamedError) Error() string {
+	return fmt.Sprintf("%s: the policy asks %d people and groups about these calls, and at most %d can be asked together; "+
+		"ask about fewer calls at once, or name groups of people in the policy", ErrInvalid, e.Named, MaxNamed)
+}
+
+// Unwrap returns [ErrInvalid].
+func (e *TooManyNamedError) Unwrap() error { return ErrInvalid }
+
 // A RefusedError is an [ErrRefused] with what the policy says, for people, and the
 // rule that refuses.
 type RefusedError struct{ Reason, Rule string }

@@ -13,7 +13,8 @@ import (
 // not count: they were stored before, and people must be asked about them.
 const MaxNamed = 500
 
-// checkNamed refuses a batch whose requirements, and these others, name too many.
+// checkNamed refuses a batch whose requirements, and these others, name too many, with
+// a [TooManyNamedError].
 func (b Batch) checkNamed(others ...Requirement) error {
 	for _, a := range b.Approvals {
 		if a.Doubt.Began.IsZero() {
@@ -38,8 +39,7 @@ func (b Batch) checkNamed(others ...Requirement) error {
 		}
 	}
 	if len(named) > MaxNamed {
-		return fmt.Errorf("%w: the policy asks %d people and groups about these calls, and at most %d can be asked together; "+
-			"ask about fewer calls at once, or name groups of people in the policy", ErrInvalid, len(named), MaxNamed)
+		return &TooManyNamedError{Named: len(named)}
 	}
 	return nil
 }
