@@ -101,8 +101,8 @@ const maxWays = 64
 // and some services that host Redis take no commit of a request that names many more.
 const maxNamed = 400
 
-// named counts the people and groups that the ask names, also those of escalations.
-func (a *ask) named() int {
+// namedBy counts the people and groups that the asks name, also those of escalations.
+func namedBy(asks ...*ask) int {
 	all := map[string]bool{}
 	add := func(who approvals.From) {
 		for _, u := range who.Users {
@@ -112,11 +112,13 @@ func (a *ask) named() int {
 			all["group "+string(g)] = true
 		}
 	}
-	for _, q := range slices.Concat(a.quorums, a.vetoes) {
-		add(q.from.From)
-	}
-	for _, r := range a.rungs {
-		add(r.add.From)
+	for _, a := range asks {
+		for _, q := range slices.Concat(a.quorums, a.vetoes) {
+			add(q.from.From)
+		}
+		for _, r := range a.rungs {
+			add(r.add.From)
+		}
 	}
 	return len(all)
 }
@@ -165,8 +167,8 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 		n.Wrong(f.Quorums.Mark, "can be met in more than %d ways; remove some alternatives", maxWays)
 	}
 	a.ladder(f, n)
-	if named := a.named(); named > maxNamed {
-		n.Wrong(f.Mark, "names %d people and groups, and at most %d are allowed; name a group of people instead", named, maxNamed)
+	if count := namedBy(a); count > maxNamed {
+		n.Wrong(f.Mark, "names %d people and groups, and at most %d are allowed; name a group of people instead", count, maxNamed)
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -230,6 +231,10 @@ func (b *builder) collect(at strictyaml.Mark) {
 		if !b.p.shadow {
 			b.p.asks = append(b.p.asks, r.ask)
 		}
+	}
+	if count := namedBy(b.p.asks...); count > approvals.MaxNamed {
+		b.warn(strictyaml.Mark{File: at.File, Line: at.Line, Col: at.Col, Path: "rules"}, fmt.Sprintf("all rules together name %d people and groups, with their vetoes and escalations, "+
+			"and at most %d can be asked at once: where the calls of one request name more, nobody is asked and none of them runs; name groups of people instead", count, approvals.MaxNamed))
 	}
 	for _, a := range b.p.asks {
 		always := slices.DeleteFunc(slices.Clone(a.quorums), func(q quorum) bool { return q.from.depends() })

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,13 @@ func (r *reach) check() {
 	}
 	if r.Count() > 0 {
 		return
+	}
+	if _, err := r.open(r.p.strictest); err != nil {
+		if many, ok := errors.AsType[*approvals.TooManyNamedError](err); ok {
+			r.Wrong(r.p.fallback.Mark, "a call that no rule can judge needs every quorum in the file, and together they name %d people and groups, but at most %d can be asked at once; "+
+				"name groups of people instead", many.Named, approvals.MaxNamed)
+			return
+		}
 	}
 	people, _ := r.people(r.p.strictest)
 	if !r.fill(r.p.strictest, people) {
@@ -209,21 +217,29 @@ func without(people []approvals.Principal, u approvals.UserID) []approvals.Princ
 // fill reports whether the quorums are met if everyone approves. It asks the code
 // that counts approvals.
 func (r *reach) fill(quorums []approvals.Quorum, people []approvals.Principal) bool {
-	call := approvals.ToolCall{ID: "call", Name: "tool"}
-	b, _, err := approvals.Open(approvals.Batch{ID: "batch", Run: "run", Requester: stranger, OpenedAt: r.at},
-		[]approvals.Deferral{{Call: call, Ask: approvals.Ask{Requirement: approvals.Requirement{Quorums: quorums, Deny: 1, Separation: true}}}}, nil)
+	b, err := r.open(quorums)
 	if err != nil {
 		return false
 	}
 	for _, by := range people {
 		next, _, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
-			Call: call.ID, By: by, Verdict: approvals.Approve, Digest: approvals.DigestOf(b.ID, call), At: r.at,
+			Call: weighed.ID, By: by, Verdict: approvals.Approve, Digest: approvals.DigestOf(b.ID, weighed), At: r.at,
 		}})
 		if err == nil {
 			b = next
 		}
 	}
 	return b.Approvals[0].Status == approvals.Approved
+}
+
+// weighed is the call that quorums are weighed with.
+var weighed = approvals.ToolCall{ID: "call", Name: "tool"}
+
+// open returns a batch that needs all of these quorums.
+func (r *reach) open(quorums []approvals.Quorum) (approvals.Batch, error) {
+	b, _, err := approvals.Open(approvals.Batch{ID: "batch", Run: "run", Requester: stranger, OpenedAt: r.at},
+		[]approvals.Deferral{{Call: weighed, Ask: approvals.Ask{Requirement: approvals.Requirement{Quorums: quorums, Deny: 1, Separation: true}}}}, nil)
+	return b, err
 }
 
 // short says why a way cannot be met.

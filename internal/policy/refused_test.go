@@ -81,3 +81,39 @@ func TestARuleNamesNoMorePeopleThanACommitHolds(t *testing.T) {
 	require.NoError(t, load(400))
 	require.EqualError(t, load(401), "p.yaml:4:3: default: names 401 people and groups, and at most 400 are allowed; name a group of people instead")
 }
+
+// Each rule may name few enough people, and all together more than can be asked at once.
+// A call that no rule can judge needs every quorum, so that is an error. Whether one
+// request ever needs several rules with their escalations is not known: that is a warning.
+func TestRulesThatTogetherNameTooManyPeople(t *testing.T) {
+	load := func(people int, rule string) ([]string, error) {
+		var known []string
+		named := map[int][]string{}
+		for n := range people {
+			known = append(known, fmt.Sprintf("p%d: U%09d", n, n))
+			named[n/300] = append(named[n/300], fmt.Sprint("p", n))
+		}
+		text := "people: {" + strings.Join(known, ", ") + "}\ndefault:\n" +
+			"  quorums: [{name: operations, need: 1, from: {people: [" + strings.Join(named[0], ", ") + "]}}]\n" +
+			"rules: [{name: more, tools: [x], ask: {" + strings.ReplaceAll(rule, "MORE", strings.Join(named[1], ", ")) + "}}]\n"
+		p, err := policy.Parse("p.yaml", []byte(text), policy.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return p.Warnings(), nil
+	}
+	const quorum = "quorums: [{name: more, need: 1, from: {people: [p0, MORE]}}]"
+	const escalation = "quorums: [{name: more, need: 1, from: {people: [p0, p1]}}], escalate: [{after: 1h, quorum: more, add: {people: [MORE]}}]"
+	for _, rule := range []string{quorum, escalation} {
+		warnings, err := load(500, rule)
+		require.NoError(t, err)
+		require.Empty(t, warnings)
+	}
+	_, err := load(501, quorum)
+	require.EqualError(t, err, "p.yaml:3:3: default: a call that no rule can judge needs every quorum in the file, and together they name 501 people and groups, "+
+		"but at most 500 can be asked at once; name groups of people instead")
+	warnings, err := load(501, escalation)
+	require.NoError(t, err)
+	require.Equal(t, []string{"p.yaml:1:1: rules: all rules together name 501 people and groups, with their vetoes and escalations, and at most 500 can be asked at once: " +
+		"where the calls of one request name more, nobody is asked and none of them runs; name groups of people instead"}, warnings)
+}
