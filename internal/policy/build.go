@@ -241,6 +241,6 @@ func (b *builder) collect(at strictyaml.Mark) {
 		b.p.strictest = union(b.p.strictest, a.resolved(always, approvals.Proposal{}, b.p.names))
 	}
 	if len(b.p.strictest) == 0 && b.Count() == 0 {
-		b.Wrong(at, "every quorum depends on who asks, so nobody could approve a call that no rule can judge; add a quorum of people or groups")
+		b.Wrong(at, "every quorum depends on who asks, so nobody could approve a call for which a condition can't be evaluated; add a quorum of people or groups")
 	}
 }

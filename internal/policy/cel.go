@@ -171,8 +171,9 @@ func (c *checker) issues(when text, issues *cel.Issues, t *tool, p *provider) {
 			}
 		}
 		if strings.HasPrefix(what, "Syntax error") {
-			tail = inWords(when.Value)
+			what, tail = plainSyntax(what), inWords(when.Value)
 		}
+		what = plainOverload(what)
 		if t != nil {
 			what += fmt.Sprintf(" (for the tool %s of %s)", t.Name, t.Agent)
 			if c.several {

@@ -50,14 +50,14 @@ func (r *reach) check() {
 	}
 	if _, err := r.open(r.p.strictest); err != nil {
 		if many, ok := errors.AsType[*approvals.TooManyNamedError](err); ok {
-			r.Wrong(r.p.fallback.Mark, "a call that no rule can judge needs every quorum in the file, and together they name %d people and groups, but at most %d can be asked at once; "+
+			r.Wrong(r.p.fallback.Mark, "a call for which a condition can't be evaluated needs every quorum in the file, and together they name %d people and groups, but at most %d can be asked at once; "+
 				"name groups of people instead", many.Named, approvals.MaxNamed)
 			return
 		}
 	}
 	people, _ := r.people(r.p.strictest)
 	if !r.fill(r.p.strictest, people) {
-		r.Wrong(r.p.fallback.Mark, "a call that no rule can judge needs every quorum in the file, but they can't all be met, because one person counts once; name more people")
+		r.Wrong(r.p.fallback.Mark, "a call for which a condition can't be evaluated needs every quorum in the file, but they can't all be met, because one person counts once; name more people")
 	}
 }
 
@@ -79,7 +79,7 @@ func (r *reach) vetoes() {
 			case a.denials == 1 && within(v.from, may):
 				r.Wrong(v.mark, "does nothing: these people are approvers, so one denial is already enough; write denials: 2 or more, or remove the veto")
 			case v.Need >= a.denials && within(v.from, may):
-				r.Wrong(v.mark, "does nothing: these people are approvers, so %d denials are already enough; need fewer, or remove the veto", a.denials)
+				r.Wrong(v.mark, "does nothing: these people are approvers, so %d denials are already enough; lower its need, or remove the veto", a.denials)
 			}
 		}
 	}
@@ -260,13 +260,13 @@ func (r *reach) short(way []quorum, quorums []approvals.Quorum, people []approva
 				count++
 			}
 		}
-		return fmt.Sprintf("%s needs %d of %s, and only %d could approve%s; name more people, or need fewer", q.Name, q.Need, r.n.say(q.From), count, of)
+		return fmt.Sprintf("%s needs %d of %s, and only %d could approve%s; name more people, or lower its need", q.Name, q.Need, r.n.say(q.From), count, of)
 	}
 	var all []string
 	for _, q := range way {
 		all = append(all, q.places(r.n))
 	}
-	return fmt.Sprintf("can't be met even if everyone approves%s, because one person counts once: %s; name more people, or need fewer", of, strings.Join(all, " and "))
+	return fmt.Sprintf("can't be met even if everyone approves%s, because one person counts once: %s; name more people, or lower its need", of, strings.Join(all, " and "))
 }
 
 // fragile says who must not be missing, with everyone who is added in time.
@@ -311,7 +311,7 @@ func (r *reach) denials(a *ask, complete bool) {
 		if len(people) == 1 {
 			only = "one person"
 		}
-		r.Wrong(a.denialsAt, "needs %d denials, and only %s may approve; need fewer", a.denials, only)
+		r.Wrong(a.denialsAt, "needs %d denials, and only %s may approve; lower denials", a.denials, only)
 	}
 	for _, v := range a.vetoes {
 		quorums := r.quorums([]quorum{v}, q)

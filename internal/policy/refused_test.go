@@ -110,7 +110,7 @@ func TestRulesThatTogetherNameTooManyPeople(t *testing.T) {
 		require.Empty(t, warnings)
 	}
 	_, err := load(501, quorum)
-	require.EqualError(t, err, "p.yaml:3:3: default: a call that no rule can judge needs every quorum in the file, and together they name 501 people and groups, "+
+	require.EqualError(t, err, "p.yaml:3:3: default: a call for which a condition can't be evaluated needs every quorum in the file, and together they name 501 people and groups, "+
 		"but at most 500 can be asked at once; name groups of people instead")
 	warnings, err := load(501, escalation)
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func (s *span) Take(d *strictyaml.Decoder, n ast.Node, at strictyaml.Mark) {
 	long, err := time.ParseDuration(written)
 	switch {
 	case err != nil:
-		d.Wrong(at, "must be a duration with its unit, such as 30m or 24h")
+		d.Wrong(at, "must be a duration with its unit, such as 30m or 48h; there is no unit for days")
 		return
 	case long < time.Minute || long > MaxWithin:
 		d.Wrong(at, "is %s, must be between 1m and %s", written, hours(MaxWithin))
