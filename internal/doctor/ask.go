@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/countersign/countersign/internal/plainhttp"
 )
 
 // ask makes one request. It follows no redirect: that would carry what is
@@ -30,7 +32,7 @@ func (o Options) ask(ctx context.Context, method, at string, body []byte, h http
 // client follows no redirect.
 func (o Options) client(patience time.Duration) *http.Client {
 	return &http.Client{
-		Transport: o.HTTP, Timeout: patience,
+		Transport: plainhttp.Transport(o.HTTP), Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/dialguard"
+	"github.com/countersign/countersign/internal/plainhttp"
 )
 
 // slowAfter is how long to wait at least after an answer that says too much is going
@@ -77,6 +78,8 @@ func (s *Sender) explain(err error, within time.Duration) string {
 		return "The certificate of the receiver is not trusted."
 	case errors.As(err, &plain), errors.As(err, &alert):
 		return "The receiver and the bot could not agree on TLS."
+	case errors.Is(err, plainhttp.ErrSwitched):
+		return "The receiver answered 101, which is for another protocol."
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "The receiver refused the connection."
 	}

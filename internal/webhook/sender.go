@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/dialguard"
+	"github.com/countersign/countersign/internal/plainhttp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -54,7 +55,7 @@ type Endpoint struct {
 type Sender struct {
 	cfg       Config
 	guard     dialguard.Guard
-	transport *http.Transport
+	transport http.RoundTripper
 }
 
 // New returns a sender.
@@ -80,7 +81,7 @@ func New(cfg Config) (*Sender, error) {
 		}
 	}
 	s := &Sender{cfg: cfg, guard: guard}
-	s.transport = &http.Transport{
+	transport := &http.Transport{
 		DialContext:            guard.Dialer(cfg.Resolver).DialContext,
 		DisableKeepAlives:      true, // a connection that is used again is not judged again
 		DisableCompression:     true,
@@ -88,9 +89,10 @@ func New(cfg Config) (*Sender, error) {
 		TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12},
 	}
 	if cfg.Proxy != nil {
-		s.transport.Proxy = http.ProxyURL(cfg.Proxy)
-		s.transport.DialContext = (&net.Dialer{Timeout: dialguard.Timeout, KeepAlive: -1, Resolver: cfg.Resolver}).DialContext
+		transport.Proxy = http.ProxyURL(cfg.Proxy)
+		transport.DialContext = (&net.Dialer{Timeout: dialguard.Timeout, KeepAlive: -1, Resolver: cfg.Resolver}).DialContext
 	}
+	s.transport = plainhttp.Transport(transport)
 	return s, nil
 }
 

@@ -270,6 +270,24 @@ func TestASilentReceiverIsGivenUp(t *testing.T) {
 	}
 }
 
+// A receiver that takes the connection over and then says nothing would hold the attempt
+// forever: no time limit ends a read of such a connection.
+func TestAReceiverThatSwitchesProtocolsHoldsNobody(t *testing.T) {
+	upgraded := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until it is closed
+	}, false)
+	s := sender(t, reaching(t, upgraded))
+	require.Equal(t, webhook.Outcome{Kind: webhook.Retry, Reason: "The receiver answered 101, which is for another protocol."}, s.Send(t.Context(), to(t, upgraded.URL), settled))
+	_, o := s.Ask(t.Context(), to(t, upgraded.URL), settled, time.Minute)
+	require.Equal(t, webhook.Retry, o.Kind)
+}
+
 // What went wrong is told in our words: errors of the network hold the URL, whose
 // path can be a secret, and what the receiver sent.
 func TestAReasonHoldsNothingOfTheURLOrTheReceiver(t *testing.T) {

@@ -2,6 +2,7 @@ package openaimodel_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -257,6 +258,21 @@ func TestTheKeyIsReadForEveryAttempt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Bearer key-1", sim.Requests()[0].Header.Get("Authorization"))
 	require.Equal(t, "Bearer key-2", sim.Requests()[1].Header.Get("Authorization"))
+}
+
+// No time limit ends a read of a connection that the server took over.
+func TestASwitchOfProtocolsHoldsNobody(t *testing.T) {
+	m := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until it is closed
+	}))
+	_, err := m.Request(t.Context(), ask("hi"))
+	require.Equal(t, agentrun.ModelUnavailable, modelError(t, err).Code)
 }
 
 func TestARedirectIsNotFollowed(t *testing.T) {

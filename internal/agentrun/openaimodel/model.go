@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/plainhttp"
 )
 
 // The defaults of [Config].
@@ -172,6 +173,7 @@ func withoutRedirects(c *http.Client) *http.Client {
 	} else if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		own.Transport = t.Clone()
 	}
+	own.Transport = plainhttp.Transport(own.Transport)
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
 }

@@ -52,6 +52,20 @@ func says(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); _, _ = io.WriteString(w, body) }
 }
 
+// raw answers with these bytes, and then says nothing until the client closes the
+// connection.
+func raw(answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, answer)
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
 // at is the configuration of a tool at the path of the endpoint.
 func at(e *endpoint, method, path, schema string) httptool.Config {
 	u, _ := url.Parse(e.URL)

@@ -286,16 +286,19 @@ func TestWhatHasNoClearAnswerIsInDoubt(t *testing.T) {
 		unsure bool
 		says   string
 	}{
-		"404":            {says(404, "no order <!channel>\u202e hunter2"), false, "404: no order <!channel>\\u202e [redacted]"},
-		"409":            {says(409, ""), false, "409"},
-		"301 to nowhere": {says(301, ""), false, "301"},
-		"302 to a page":  {says(302, ""), true, "302"},
-		"303 to a page":  {says(303, ""), true, "303"},
-		"500":            {says(500, "oops"), true, "500"},
-		"503":            {says(503, ""), true, "503"},
-		"408":            {says(408, ""), true, "408"},
-		"no answer":      {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, true, "did not answer within 300ms"},
-		"cut":            {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true, "ended before it answered"},
+		"404":              {says(404, "no order <!channel>\u202e hunter2"), false, "404: no order <!channel>\\u202e [redacted]"},
+		"409":              {says(409, ""), false, "409"},
+		"301 to nowhere":   {says(301, ""), false, "301"},
+		"302 to a page":    {says(302, ""), true, "302"},
+		"303 to a page":    {says(303, ""), true, "303"},
+		"500":              {says(500, "oops"), true, "500"},
+		"503":              {says(503, ""), true, "503"},
+		"408":              {says(408, ""), true, "408"},
+		"99":               {raw("HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n"), true, "99"},
+		"0":                {raw("HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n"), true, "0"},
+		"another protocol": {raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), true, "ended before it answered"},
+		"no answer":        {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, true, "did not answer within 300ms"},
+		"cut":              {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true, "ended before it answered"},
 		"cut in the middle": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "abc")

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/argschema"
 	"github.com/countersign/countersign/internal/dialguard"
+	"github.com/countersign/countersign/internal/plainhttp"
 	"github.com/countersign/countersign/internal/tools"
 )
 
@@ -48,13 +49,13 @@ const (
 func (t *Tool) open() {
 	guard := dialguard.Guard{Allow: t.config.Allow, Listed: t.origin.Scheme == "http"}
 	t.client = &http.Client{
-		Transport: &http.Transport{
+		Transport: plainhttp.Transport(&http.Transport{
 			DialContext:            guard.Dialer(t.config.Resolver).DialContext,
 			DisableKeepAlives:      true, // a connection that is used again is not judged again
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxHeaders,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		},
+		}),
 		CheckRedirect: t.redirect,
 	}
 }
@@ -185,13 +186,13 @@ func (t *Tool) answer(resp *http.Response) (agentrun.Result, error) {
 	if words := t.words(content); words != "" {
 		said = ": " + words
 	}
-	if resp.StatusCode >= http.StatusInternalServerError || unclear[resp.StatusCode] {
+	if resp.StatusCode < http.StatusMultipleChoices || resp.StatusCode >= http.StatusInternalServerError || unclear[resp.StatusCode] {
 		return agentrun.Result{}, t.unsure("The endpoint answered with the HTTP status %d%s.", resp.StatusCode, said)
 	}
 	return agentrun.Result{}, &agentrun.FailedError{Message: fmt.Sprintf("The endpoint refused the call with the HTTP status %d%s", resp.StatusCode, said)}
 }
 
-// unclear are the statuses below 500 that do not say whether the call took effect. An
+// unclear are the statuses from 300 to 499 that do not say whether the call took effect. An
 // endpoint for forms redirects to a page, with 302 or 303, once it has done its work.
 var unclear = map[int]bool{http.StatusFound: true, http.StatusSeeOther: true, http.StatusRequestTimeout: true}
 

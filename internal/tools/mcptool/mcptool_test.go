@@ -172,6 +172,14 @@ func TestAServerThatIsNotThereIsAClearError(t *testing.T) {
 	require.EqualError(t, err, "tool failed: The tool srv_add was not called: the server is not connected.")
 }
 
+// No time limit ends a read of a connection that the server took over.
+func TestAServerThatSwitchesProtocolsHoldsNobody(t *testing.T) {
+	r := start(t, switching(t, webServer(t)))
+	_, err := r.call("srv.add", `{"a":1,"b":2}`)
+	var unsure *agentrun.UnsureError
+	require.ErrorAs(t, err, &unsure, "the request has reached the server")
+}
+
 // Whoever shows a result has the parts as the server sent them: the bytes of an image
 // too, and addresses as text. What the model reads has none of it.
 func TestTheRichPartsOfAResultAreKept(t *testing.T) {

@@ -2,6 +2,7 @@ package mcptool_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,6 +281,34 @@ func webServer(t *testing.T) mcptool.Server {
 	}))
 	t.Cleanup(page.Close)
 	return mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL, Headers: map[string]string{"Authorization": "Bearer hunter2"}}
+}
+
+// switching makes the server answer the next request for a tool with a switch of
+// protocols, after which it says nothing.
+func switching(t *testing.T, s mcptool.Server) mcptool.Server {
+	t.Helper()
+	behind, err := url.Parse(s.URL)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	var once atomic.Bool
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !bytes.Contains(body, []byte(`"tools/call"`)) || !once.CompareAndSwap(false, true) {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until it is closed
+	}))
+	t.Cleanup(func() { page.CloseClientConnections(); page.Close() })
+	s.URL = page.URL
+	return s
 }
 
 // A running server is one whose tools were accepted as it lists them.

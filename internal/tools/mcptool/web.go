@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/plainhttp"
 )
 
 // web returns the transport of a server over streamable HTTP. It follows no
@@ -22,7 +24,7 @@ func web(s Server, t *tap) mcp.Transport {
 	return &mcp.StreamableClientTransport{
 		Endpoint: s.URL, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
-			Transport:     &tapped{base: base, headers: s.Headers, tap: t},
+			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -31,7 +33,7 @@ func web(s Server, t *tap) mcp.Transport {
 // tapped sends requests with the headers of the configuration, and reads the
 // messages in both directions.
 type tapped struct {
-	base    *http.Transport
+	base    http.RoundTripper
 	headers map[string]string
 	tap     *tap
 }
