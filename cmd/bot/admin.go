@@ -154,7 +154,7 @@ func (a admin) parked(ctx context.Context, asJSON bool) error {
 	}
 	var out strings.Builder
 	for _, r := range rows {
-		fmt.Fprintln(&out, strings.Join(r.columns(), "\t"))
+		out.WriteString(tableLine(r.columns()...))
 	}
 	fmt.Fprintf(&out, "%d parked\n", len(rows))
 	return a.say(out.String())

@@ -69,19 +69,7 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	}
 	var out strings.Builder
 	for _, r := range rows {
-		var calls []string
-		for _, c := range r.Calls {
-			said := c.Tool + " " + string(c.Status)
-			if !c.Doubt.IsZero() {
-				said += ", in doubt since " + c.Doubt.UTC().Format(time.RFC3339)
-			}
-			calls = append(calls, said)
-		}
-		until := ""
-		if !r.Deadline.IsZero() {
-			until = "\tuntil " + since(r.Deadline)
-		}
-		fmt.Fprintf(&out, "%s\tsince %s\tagent %s\tfor %s\t%s\t%s%s\n", r.Batch, since(r.OpenedAt), r.Agent, r.Requester, r.Run, strings.Join(calls, ", "), until)
+		out.WriteString(r.line())
 	}
 	more := ""
 	if cursor != "" {
@@ -89,6 +77,23 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	}
 	fmt.Fprintf(&out, "%s%s\n", counted(len(rows), "request waits", "requests wait"), more)
 	return a.say(out.String())
+}
+
+// line is the request for people.
+func (r waitingRow) line() string {
+	var calls []string
+	for _, c := range r.Calls {
+		said := c.Tool + " " + string(c.Status)
+		if !c.Doubt.IsZero() {
+			said += ", in doubt since " + c.Doubt.UTC().Format(time.RFC3339)
+		}
+		calls = append(calls, said)
+	}
+	columns := []string{string(r.Batch), "since " + since(r.OpenedAt), "agent " + r.Agent, "for " + string(r.Requester), string(r.Run), strings.Join(calls, ", ")}
+	if !r.Deadline.IsZero() {
+		columns = append(columns, "until "+since(r.Deadline))
+	}
+	return tableLine(columns...)
 }
 
 // waiting returns a page of the requests that wait for people, the oldest first, and where
@@ -127,11 +132,11 @@ func (a admin) deliveries(ctx context.Context, request string, asJSON bool) erro
 	}
 	var out strings.Builder
 	for _, d := range list {
-		next := ""
+		columns := []string{d.ID, d.Agent, d.Endpoint, d.Type, d.State, counted(d.Attempts, "attempt", "attempts"), d.LastError}
 		if !d.Next.IsZero() {
-			next = "\tnext " + since(d.Next)
+			columns = append(columns, "next "+since(d.Next))
 		}
-		fmt.Fprintf(&out, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", d.ID, d.Agent, d.Endpoint, d.Type, d.State, counted(d.Attempts, "attempt", "attempts"), d.LastError, next)
+		out.WriteString(tableLine(columns...))
 	}
 	fmt.Fprintf(&out, "%s\n", counted(len(list), "message", "messages"))
 	return a.say(out.String())
@@ -143,5 +148,5 @@ func (a admin) sayJSON(v any) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	return a.say(string(doc) + "\n")
+	return a.say(escaped(string(doc)) + "\n")
 }

@@ -56,16 +56,21 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	var out strings.Builder
 	for _, m := range all {
-		where := strings.Fields(string(m.Run) + " " + string(m.Batch) + " " + string(m.Call))
-		at := "at an unknown time"
-		if !m.At.IsZero() {
-			at = m.At.UTC().Format("2006-01-02T15:04:05.000Z")
-		}
-		fmt.Fprintf(&out, "%s\t%s\t%s\n", at, m.What, strings.Join(where, " "))
+		out.WriteString(m.line())
 	}
 	last := runs[len(runs)-1]
 	fmt.Fprintf(&out, "%s is %s\n", last.ID, last.Status)
 	return a.say(out.String())
+}
+
+// line is the moment for people.
+func (m moment) line() string {
+	where := strings.Fields(string(m.Run) + " " + string(m.Batch) + " " + approvals.VisibleLine(string(m.Call)))
+	at := "at an unknown time"
+	if !m.At.IsZero() {
+		at = m.At.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	return tableLine(at, m.What, strings.Join(where, " "))
 }
 
 func givenUp(p state.ParkedItem) string {

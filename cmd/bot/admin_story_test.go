@@ -133,3 +133,26 @@ func TestAnOperatorReadsWhatIsInRedisAndWhy(t *testing.T) {
 	require.Contains(t, why["memo:cards"], "as long as the request or run")
 	require.Contains(t, why["memo:user"], "accounts", "it belongs to no request")
 }
+
+// The name of a tool and the id of a call are what a model wrote: it can write what a
+// terminal obeys or hides, a further column, and a further line.
+func TestWhatAModelWroteStaysInItsColumn(t *testing.T) {
+	const hostile = "rm\x1b[2J\u009b31m\u202etxt\u200b\nrun-1 is completed\tno"
+	const shown = `rm\u001b[2J\u009b31m\u202etxt\u200b\nrun-1 is completed\tno`
+	var said []moment
+	spoken(agentrun.Response{Parts: []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{ID: hostile, Name: hostile}}}}, func(m moment) { said = append(said, m) })
+	require.Len(t, said, 1)
+	said[0].Call = hostile
+	require.Equal(t, "at an unknown time\tit calls "+shown+"\t"+shown+"\n", said[0].line())
+
+	row := waitingOf(approvals.Batch{ID: "batch-1", Agent: "ops", Approvals: []approvals.Approval{{Call: approvals.CallRef{ID: hostile, Name: hostile}, Status: approvals.Pending}}})
+	require.Contains(t, row.line(), "\t"+shown+" pending")
+	require.Equal(t, 1, strings.Count(row.line(), "\n"))
+
+	var out bytes.Buffer
+	require.NoError(t, admin{stdout: &out}.sayJSON([]waitingRow{row}))
+	require.NotRegexp(t, `[^\n -~]`, out.String(), "a terminal shows all of it")
+	var same []waitingRow
+	require.NoError(t, json.Unmarshal(out.Bytes(), &same))
+	require.Equal(t, hostile, same[0].Calls[0].Tool, "a program reads what is there")
+}

@@ -63,9 +63,9 @@ func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 		if why == "" {
 			why = s.LastError
 		}
-		fmt.Fprintf(&out, "%s\t%s\t%s\t%s\t%d waiting\t%s\n", s.Agent, s.Endpoint, state, delivered, s.Waiting, why)
+		out.WriteString(tableLine(s.Agent, s.Endpoint, state, delivered, fmt.Sprintf("%d waiting", s.Waiting), why))
 		for _, id := range s.GivenUp {
-			fmt.Fprintf(&out, "%s\t%s\tgiven up\t%s\n", s.Agent, s.Endpoint, id)
+			out.WriteString(tableLine(s.Agent, s.Endpoint, "given up", id))
 		}
 	}
 	fmt.Fprintf(&out, "%s, %d disabled\n", counted(len(list), "webhook", "webhooks"), disabled)

@@ -70,8 +70,8 @@ func (p *pinned) printJSON(ctx context.Context) error {
 	return err
 }
 
-// escaped is JSON in ASCII: definitions may hold what a terminal obeys or does not
-// show.
+// escaped is the same JSON in ASCII: definitions, names of tools and ids may hold what a
+// terminal obeys or does not show.
 func escaped(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -128,12 +129,13 @@ func withCheck(out map[string]any, check string) map[string]any {
 }
 
 func (p *policyCommand) sayJSON(v any) error {
-	e := json.NewEncoder(p.stdout)
+	var out strings.Builder
+	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
-	return nil
+	return p.say("%s", escaped(out.String()))
 }
 
 // rulingJSON is a ruling in JSON. It holds no arguments.

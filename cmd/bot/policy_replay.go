@@ -122,8 +122,8 @@ func (r *replay) see(d policy.Difference) {
 	if r.shown++; r.shown > mostShown {
 		return
 	}
-	r.line("line %d  %s%s, agent %s, asked by %s: %s -> %s\n", d.Line, word, d.Call.Tool, orNobody(d.Call.Agent),
-		orNobody(string(d.Call.Requester)), rulingWord(d.Old), rulingWord(d.New))
+	r.line("line %d  %s%s, agent %s, asked by %s: %s -> %s\n", d.Line, word, approvals.VisibleLine(d.Call.Tool), approvals.VisibleLine(orNobody(d.Call.Agent)),
+		approvals.VisibleLine(orNobody(string(d.Call.Requester))), rulingWord(d.Old), rulingWord(d.New))
 	for _, c := range d.Changes {
 		r.line("    %s\n", c)
 	}

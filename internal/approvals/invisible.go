@@ -51,6 +51,13 @@ func hiddenAfter(before, r rune, rest string) bool {
 	return Invisible(r) && (r != emojiStyle || !styles(before, rest[utf8.RuneLen(r):]))
 }
 
+// VisibleLine is [Visible] for a text that must stay on its line, and in its column:
+// line feeds and tabs are escape sequences too. It is for names and ids, which may be
+// what a model wrote.
+func VisibleLine(s string) string { return lineOf.Replace(Visible(s)) }
+
+var lineOf = strings.NewReplacer("\n", `\n`, "\t", `\t`)
+
 // Visible returns s with everything that is [Unseen], and every byte that is not
 // UTF-8, written as an escape sequence: \u200b, \xff. It is for text that a
 // message quotes.

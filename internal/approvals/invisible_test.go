@@ -39,3 +39,8 @@ func TestVisible(t *testing.T) {
 		require.Equal(t, want, Visible(s))
 	}
 }
+
+func TestVisibleLine(t *testing.T) {
+	require.Equal(t, `a\nb\tc\u202e\\n`, VisibleLine("a\nb\tc\u202e"+`\\n`))
+	require.Equal(t, "größer als 日本 😀", VisibleLine("größer als 日本 😀"))
+}

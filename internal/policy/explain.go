@@ -174,7 +174,7 @@ func (r *rule) shadowStep(f *facts) Step {
 // no arguments but the names of programs and flags in a command.
 func (e Explanation) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, by %s\n", e.Tool, orNobody(e.Agent))
+	fmt.Fprintf(&b, "%s, by %s\n", approvals.VisibleLine(e.Tool), orNobody(e.Agent))
 	if e.Unknown {
 		fmt.Fprintf(&b, "-> does not run: %s has no tool of this name, so the call goes back to the model and never reaches the policy\n", orNobody(e.Agent))
 		return b.String()
@@ -228,7 +228,7 @@ func orNobody(s string) string {
 	if s == "" {
 		return "no agent"
 	}
-	return s
+	return approvals.VisibleLine(s)
 }
 
 // ruling says a ruling in words, a line each.

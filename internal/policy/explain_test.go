@@ -75,3 +75,11 @@ func TestAToolThatSaysNothingOfItsEffectsMayDestroy(t *testing.T) {
 		require.Equal(t, c.want, say(t, p, call("x", `{}`)), name)
 	}
 }
+
+// The tool and the agent of a recorded call are what a model or an agent wrote.
+func TestAnExplanationShowsWhatATerminalWouldObey(t *testing.T) {
+	p := parse(t, "", policy.Options{})
+	q := call("rm\x1b[2J\u202e\nx", `{}`)
+	q.Agent = "ops\x1b[2J"
+	require.Contains(t, p.Explain(t.Context(), q).Text(), `rm\u001b[2J\u202e\nx, by ops\u001b[2J`+"\n")
+}
