@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -599,4 +601,20 @@ func TestManyCallsAtOnceRunOnceEach(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A client whose body never comes as a whole is answered, and its connection closed.
+func TestAMessageWhoseRestNeverComesIsRefused(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(func(c *gateway.Config) { c.Handling = 50 * time.Millisecond })
+	for credential, want := range map[string]string{token: "did not arrive as a whole", "wrong": "401 Unauthorized"} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.server.Listener.Addr().String())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{", gateway.Path, credential)
+		require.NoError(t, err)
+		got, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.Contains(t, string(got), want)
+	}
 }

@@ -38,6 +38,8 @@ const (
 func (s *Server) Handler() http.Handler {
 	handler := mcp.NewStreamableHTTPHandler(s.serverOf, &mcp.StreamableHTTPOptions{Stateless: true, Logger: slog.New(slog.DiscardHandler)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling)) // a refusal too waits for the body
 		c, why := s.door.Agent(r, intake.DoorGateway)
 		if why != "" {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
@@ -49,15 +51,13 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling))
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
-		_ = control.SetWriteDeadline(s.c.Now().Add(hold + 2*s.c.Handling))
 		if err != nil {
 			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
 			return
 		}
+		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
+		_ = control.SetWriteDeadline(s.c.Now().Add(hold + 2*s.c.Handling))
 		if len(body) > 0 && approvals.CheckJSON(body, maxDepth) != nil {
 			http.Error(w, "the message is not JSON that every reader reads alike", http.StatusBadRequest)
 			return

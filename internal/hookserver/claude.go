@@ -119,10 +119,7 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 		most = maxUnproven
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	// A read deadline would end the request, because the server reads on to learn
-	// whether the client is still there.
-	_ = control.SetReadDeadline(time.Time{})
-	if err != nil {
+	if err != nil { // the deadline stays: the server waits for the rest before it sends the answer
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			why = cmp.Or(why, fmt.Sprintf("the question has more than %d bytes", maxBody))
 		}
@@ -130,6 +127,9 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 		send(w, preToolUse(deny(why), options{}))
 		return
 	}
+	// A read deadline would end the request, because the server reads on to learn
+	// whether the client is still there.
+	_ = control.SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	done := make(chan []byte, 1)

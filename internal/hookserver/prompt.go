@@ -43,6 +43,8 @@ var promptSchema = json.RawMessage(`{"type":"object","properties":{"tool_name":{
 func (s *Server) Prompt() http.Handler {
 	handler := mcp.NewStreamableHTTPHandler(s.promptServer, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true, Logger: slog.New(slog.DiscardHandler)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling)) // a refusal too waits for the body
 		c, why := s.door.Agent(r, intake.DoorMCP)
 		if why != "" {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
@@ -57,15 +59,13 @@ func (s *Server) Prompt() http.Handler {
 		if !r.URL.Query().Has("hold") {
 			opts.hold = promptHold
 		}
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling))
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
-		_ = control.SetWriteDeadline(s.c.Now().Add(opts.hold + 2*s.c.Handling))
 		if err != nil {
 			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
 			return
 		}
+		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
+		_ = control.SetWriteDeadline(s.c.Now().Add(opts.hold + 2*s.c.Handling))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), promptKey{}, prompting{c, opts})))
 	})

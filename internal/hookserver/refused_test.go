@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -220,4 +223,40 @@ func TestAHookAnswersWithinItsHold(t *testing.T) {
 	got := w.now("?hold=1s", bash("t1", "make deploy"))
 	require.Equal(t, "deny", got.Decision)
 	require.Contains(t, got.Reason, "took too long")
+}
+
+// A network that breaks in the middle of a question must not leave the agent without an
+// answer, because some agents run the tool then: the server waits for the rest no longer
+// than for a question.
+func TestAQuestionWhoseRestNeverComesIsAnswered(t *testing.T) {
+	w := newWorld(t, func(c *hookserver.Config) { c.Handling = 50 * time.Millisecond })
+	for path, want := range map[string]string{
+		hookserver.ClaudePath:                 `"permissionDecision":"deny"`,
+		hookserver.PromptPath:                 "did not arrive as a whole",
+		hookserver.ClaudePath + "?hold=never": `"permissionDecision":"deny"`,
+	} {
+		for _, credential := range []string{token, "wrong"} {
+			for _, sent := range []string{"{", strings.Repeat(" ", 80<<10)} { // more than is read for a wrong credential
+				if path == hookserver.PromptPath && credential == "wrong" {
+					want = "401 Unauthorized"
+				}
+				got := cutOff(t, w.server.Listener.Addr().String(), path, credential, sent)
+				require.Contains(t, got, want, path)
+			}
+		}
+	}
+}
+
+// cutOff sends a part of a request, and returns all that comes before the server closes
+// the connection.
+func cutOff(t *testing.T, address, path, credential, sent string) string {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: 200000\r\n\r\n%s", path, credential, sent)
+	require.NoError(t, err)
+	got, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(got)
 }

@@ -23,9 +23,8 @@ const (
 	writeTime = 20 * time.Second
 )
 
-// body reads the whole body: one JSON value that every reader reads alike. An
-// empty body is nil.
-func (c caller) body() (json.RawMessage, error) {
+// whole reads what of the body was not read yet.
+func (c caller) whole() ([]byte, error) {
 	raw, err := io.ReadAll(c.r.Body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, refuse(kindTooLarge, "a body may have at most %d bytes", maxBody)
@@ -35,6 +34,28 @@ func (c caller) body() (json.RawMessage, error) {
 	}
 	if err != nil {
 		return nil, refuse(kindMalformed, "the body ends early").set("Connection", "close")
+	}
+	return raw, nil
+}
+
+// waits prepares for a request that takes longer than the deadline for reading it. That
+// deadline would end it, because the server reads on to learn whether the client is
+// still there. The whole body has to be there by then: for a rest of it, the server
+// would wait without a deadline after the answer.
+func (c caller) waits() error {
+	if _, err := c.whole(); err != nil {
+		return err
+	}
+	_ = c.control.SetReadDeadline(time.Time{})
+	return nil
+}
+
+// body reads the whole body: one JSON value that every reader reads alike. An
+// empty body is nil.
+func (c caller) body() (json.RawMessage, error) {
+	raw, err := c.whole()
+	if err != nil {
+		return nil, err
 	}
 	if len(raw) == 0 {
 		return nil, nil

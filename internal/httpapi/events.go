@@ -34,7 +34,9 @@ func (a *API) events(c caller, w http.ResponseWriter) error {
 	} else if err := a.known(held, c.Client, after); err != nil {
 		return err
 	}
-	_ = c.control.SetReadDeadline(time.Time{})
+	if err := c.waits(); err != nil {
+		return err
+	}
 	s := &stream{api: a, c: c, w: w, end: release, proved: a.c.Now()}
 	defer s.close()
 	// The place is sent at once, so that a client that is cut off before its first

@@ -109,9 +109,9 @@ func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(
 		return q, err
 	}
 	defer release()
-	// A read deadline would end the request, because the server reads on to learn
-	// whether the client is still there. The body has been read.
-	_ = c.control.SetReadDeadline(time.Time{})
+	if err := c.waits(); err != nil {
+		return q, err
+	}
 	waiting, cancel := context.WithTimeout(held, wait)
 	defer cancel()
 	for waiting.Err() == nil && !enough(q) {

@@ -309,6 +309,13 @@ func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	var list struct{ Approvals []ours }
 	w.do(http.MethodGet, "/v1/approvals", claudeToken, "").json(t, &list)
 	require.Empty(t, list.Approvals)
+	// A wait takes longer than a body may, but not if a part of the body is missing.
+	var q ours
+	w.do(http.MethodPost, "/v1/approvals", claudeToken, oneCall).json(t, &q)
+	for _, path := range []string{"approvals/" + string(q.ID) + "?wait=1s", "approvals/" + string(q.ID) + "/results?format=pydantic-ai&wait=1s", "events"} {
+		head := fmt.Sprintf("GET /v1/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n", path, claudeToken)
+		require.Equal(t, http.StatusRequestTimeout, w.raw(head+"{"), path)
+	}
 }
 
 func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {

@@ -123,6 +123,9 @@ func (s resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer runs a method and sends what it returns, whatever happens in it.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, m method) {
+	// The deadlines of the server are those of short requests.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(a.c.Now().Add(a.c.BodyTime))
 	if m.stream != nil {
 		if err := a.stream(w, r, m); err != nil { //nolint:contextcheck // that of the request
 			a.explain(r, err).answer().write(w)
@@ -135,9 +138,6 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, m method) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	// The deadlines of the server are those of short requests.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(a.c.Now().Add(a.c.BodyTime))
 	_ = control.SetWriteDeadline(a.c.Now().Add(limit + writeTime))
 	out, err := a.run(r.WithContext(ctx), w, m) //nolint:contextcheck // that of the request
 	if err != nil {
@@ -184,6 +184,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m method) (err erro
 	if err != nil {
 		return err
 	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	return m.stream(caller{agent, r, http.NewResponseController(out)}, out)
 }
 

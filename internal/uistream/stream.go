@@ -2,6 +2,7 @@ package uistream
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -59,6 +60,10 @@ func (x *stream) run() error {
 	t, err := x.s.load(ctx, x.at, x.c.user, x.head)
 	if err != nil {
 		return err
+	}
+	// For a rest of the body, the server would wait without a deadline after the answer.
+	if _, err := io.Copy(io.Discard, x.c.r.Body); err != nil {
+		return refuse(http.StatusBadRequest, "The body did not arrive as a whole.")
 	}
 	_ = x.c.control.SetReadDeadline(time.Time{})
 	if !x.open() {
