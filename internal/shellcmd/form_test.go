@@ -183,3 +183,22 @@ func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
 }
 
 func words(s string) []string { return regexp.MustCompile(" ").Split(s, -1) }
+
+// A flag can be written in another way, and what is not the flag in its own letters cannot
+// be judged.
+func TestAFlagInOtherLettersMayBeTheOneThatIsSought(t *testing.T) {
+	s := shellcmd.Sought{{"rm", "-rf"}, {"git", "push", "--force"}}
+	for program, want := range map[string]shellcmd.Found{
+		"rm -rf a": shellcmd.Runs, "git push origin --force": shellcmd.Runs,
+		"rm -fr a": shellcmd.May, "rm -r -f a": shellcmd.May, "rm -Rf a": shellcmd.May, "rm -rfv a": shellcmd.May, "ls && rm a -f -r": shellcmd.May,
+		"rm --recursive --force a": shellcmd.May, "rm -r --forc a": shellcmd.May,
+		"git push -f": shellcmd.May, "git push --forc": shellcmd.May, "git -C a push --force-with-lease": shellcmd.May, "git push -uf a b": shellcmd.May,
+		"rm a": shellcmd.Absent, "rm -r a": shellcmd.Absent, "rm -f a": shellcmd.Absent, "rm rf": shellcmd.Absent, "rm -- a": shellcmd.Absent,
+		"git push": shellcmd.Absent, "git push -u origin main": shellcmd.Absent, "git fetch --force": shellcmd.Absent, "ls -rf": shellcmd.Absent,
+	} {
+		commands, err := shellcmd.Read(program)
+		require.NoError(t, err)
+		require.Equal(t, want, s.In(commands), program)
+	}
+	require.Equal(t, shellcmd.Absent, shellcmd.Sought{{"cat", "-"}, {"cat", "--"}}.In([]shellcmd.Command{{Argv: []string{"cat", "-n"}}}))
+}

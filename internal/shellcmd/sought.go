@@ -20,7 +20,9 @@ const (
 	Runs   Found = "runs" // it does
 )
 
-// In returns what the commands are known to run. A program is known by the last
+// In returns what the commands are known to run. A flag is known by its letters; a
+// command with other flags, which may be those that are sought in other letters, may run
+// it: rm -fr and rm -r --force for {"rm", "-rf"}. A program is known by the last
 // name of its path, whatever the case of its letters. A command that names one
 // among its arguments may run it, unless it is of a program that takes names as
 // text, such as echo. What a script, a makefile or an alias runs cannot be known,
@@ -38,6 +40,9 @@ func (s Sought) In(commands []Command) Found {
 			}
 			if at >= 0 && inOrder(of[1:], c.Argv[at+1:]) {
 				return Runs
+			}
+			if at >= 0 && rewritten(of[1:], c.Argv[at+1:]) {
+				found = May
 			}
 			if !takesText(c) && inOrder(of, named(c.Argv[1:])) {
 				found = May
@@ -64,6 +69,43 @@ func inOrder(of, words []string) bool {
 		words = words[i+1:]
 	}
 	return true
+}
+
+// rewritten reports whether the words may be those that are sought, with the flags
+// written in another way: in another order, apart or in one word, in short or long.
+func rewritten(of, words []string) bool {
+	var plain []string
+	for _, w := range of {
+		switch {
+		case isSubcommand(w):
+			plain = append(plain, w)
+		case !slices.Contains(words, w) && !rewrites(w, words):
+			return false
+		}
+	}
+	return inOrder(plain, words)
+}
+
+// rewrites reports whether the flags among the words may be this one. By custom, a short
+// flag is the first letter of the long one, and programs take the beginning of a long flag
+// for it.
+func rewrites(flag string, words []string) bool {
+	has := func(letter string) bool {
+		return slices.ContainsFunc(words, func(w string) bool {
+			w = strings.ToLower(w)
+			return strings.HasPrefix(w, "--"+letter) || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, letter)
+		})
+	}
+	name, long := strings.CutPrefix(strings.ToLower(flag), "--")
+	if !long {
+		return flag != "-" && !slices.ContainsFunc(strings.Split(strings.TrimPrefix(name, "-"), ""), func(letter string) bool { return !has(letter) })
+	}
+	return name != "" && slices.ContainsFunc(words, func(w string) bool {
+		word, _, _ := strings.Cut(strings.ToLower(w), "=")
+		rest, isLong := strings.CutPrefix(word, "--")
+		return isLong && rest != "" && (strings.HasPrefix(name, rest) || strings.HasPrefix(rest, name)) ||
+			!isLong && strings.HasPrefix(word, "-") && strings.Contains(word, name[:1])
+	})
 }
 
 // named are the names in the arguments, also those inside of a text, in the form
