@@ -34,14 +34,13 @@ page-check: ## Test the pages' source, and that the committed bundles are what i
 	done
 
 # Lint vets the tests. The race detector has each program sleep for a second at its end.
-# Many tests wait, so one more package runs at once than there are cores. What a debugger
-# reads of a test is not linked.
+# What a debugger reads of a test is not linked.
 # Of what a flag of a test below makes longer, this runs a part: every seventh command to
 # Redis with one of the faults, 6 kills, 2 failovers, 3 power failures, 3 guards, every
 # other step of a removal, 40 conversations, two of the four frameworks in each situation,
 # no older version. The help of each flag says what its default is.
 unit: ## Run the tests, raced and shuffled
-	GORACE=atexit_sleep_ms=20 $(GO) test -race -shuffle=on -vet=off -ldflags=-w -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout=20m $(PKG)
+	GORACE=atexit_sleep_ms=20 $(GO) test -race -shuffle=on -vet=off -ldflags=-w -timeout=20m $(PKG)
 
 story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHOTS=DIR keeps pictures)
 	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story ./internal/demo/chat

@@ -86,7 +86,7 @@ func TestAFailoverOfRedisUnderThreeBotsLosesAndDoublesNothing(t *testing.T) {
 			f.env = slices.DeleteFunc(f.env, func(v string) bool { return strings.HasPrefix(v, "REDIS_URL=") })
 			f.setRedis(top.config)
 			exchanges := make(chan struct{})
-			f.passes = func() {
+			passes := func() {
 				select {
 				case exchanges <- struct{}{}:
 				default:
@@ -97,6 +97,7 @@ func TestAFailoverOfRedisUnderThreeBotsLosesAndDoublesNothing(t *testing.T) {
 			done := make(chan struct{})
 			t.Cleanup(func() { stop(); <-done })
 			f.starts()
+			f.passes.Store(&passes)
 			records := f.recordsOf(top.client)
 			go func() {
 				defer close(done)

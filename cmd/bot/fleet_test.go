@@ -36,7 +36,7 @@ type fleet struct {
 	*world
 
 	bots   []*unit
-	storm  *storm
+	storm  atomic.Pointer[storm]
 	atBank atomic.Int32 // calls that arrived and are not answered yet
 	heard  time.Time    // when the last request came to its end
 
@@ -71,7 +71,8 @@ func newFleetOn(t *testing.T, path string, server *statetest.Instance) *fleet {
 		f.bots = append(f.bots, &unit{addr: statetest.FreeAddr(t), path: path})
 	}
 	f.world = newWorldBehind(t, server, f)
-	f.passes = func() { f.storm.mayStrike() }
+	strikes := func() { f.storm.Load().mayStrike() }
+	f.passes.Store(&strikes)
 	f.model = openaisim.New(payTheBill)
 	bank := httptest.NewServer(http.HandlerFunc(f.serveBank))
 	t.Cleanup(bank.Close)
@@ -166,7 +167,7 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 		all.Go(func() { answers[i], errs[i] = f.deliver(r, body, i) }) //nolint:bodyclose // deliver has read and closed it
 	}
 	all.Wait()
-	f.storm.mayStrike() // what was taken is acknowledged afterwards
+	f.storm.Load().mayStrike() // what was taken is acknowledged afterwards
 	slices.SortStableFunc(answers, func(a, b *http.Response) int { return cmp.Compare(rank(a), rank(b)) })
 	if answers[0] == nil {
 		return nil, errors.Join(errs...)
@@ -214,12 +215,12 @@ func (f *fleet) serveBank(rw http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	of := f.started[bill]
 	f.mu.Unlock()
-	if f.storm.mayStrike() {
+	if f.storm.Load().mayStrike() {
 		rw.WriteHeader(http.StatusServiceUnavailable) // its caller may be gone
 		return
 	}
 	of.happens(part[1], r.Header.Get("Idempotency-Key"), of.mayHappen(part[1]))
-	f.storm.mayStrike()
+	f.storm.Load().mayStrike()
 	_, _ = io.WriteString(rw, "done")
 }
 

@@ -154,11 +154,11 @@ func TestKillsOfReplicasAndRedisLoseAndDoubleNothing(t *testing.T) {
 		fleet: f, struck: make(chan strike), done: make(chan struct{}), left: *kills, killed: map[string]int{},
 		dice: rand.New(rand.NewPCG(*killSeed, 0)),
 	}
-	f.storm = s
 	ctx, stop := context.WithCancel(t.Context())
 	go s.kills(ctx)
 	t.Cleanup(func() { stop(); <-s.done })
 	f.starts()
+	f.storm.Store(s)
 	records, client := f.records()
 	all := f.works(records, client, func() bool { return !s.over() })
 	sum := f.holds(fault{doubts: true}, all, records)

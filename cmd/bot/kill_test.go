@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ type world struct {
 	data   string // the folder of a private Redis, instead of the server
 	hang   string // of the files whose reading never ends
 	// passes, if set, is called whenever a bot calls Slack or the model.
-	passes func()
+	passes atomic.Pointer[func()]
 }
 
 func newWorld(t *testing.T) *world {
@@ -96,6 +97,13 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, server *statetest.Instance) *world {
 	t.Helper()
 	return newWorldBehind(t, server, nil)
+}
+
+// passed says that a bot calls Slack or the model.
+func (w *world) passed() {
+	if passes := w.passes.Load(); passes != nil {
+		(*passes)()
+	}
 }
 
 // newWorldBehind is newWorldOn with Slack's way to the bot.
@@ -114,16 +122,14 @@ func newWorldBehind(t *testing.T, server *statetest.Instance, way http.RoundTrip
 	}
 	w.slack = slacksim.New(workspace)
 	slackServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if w.passes != nil && strings.HasPrefix(r.URL.Path, "/api/") {
-			w.passes()
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			w.passed()
 		}
 		w.slack.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(func() { w.slack.Close(); slackServer.Close() })
 	modelServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if w.passes != nil {
-			w.passes()
-		}
+		w.passed()
 		w.model.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(modelServer.Close)
