@@ -33,6 +33,12 @@ async function screen(options = {}, path = "/") {
   return page;
 }
 
+/** close closes the page, when no answer to it is being changed. */
+async function close(page) {
+  await page.unrouteAll({ behavior: "wait" });
+  await page.context().close();
+}
+
 async function shot(page, name) {
   if (!SHOTS) return;
   mkdirSync(SHOTS, { recursive: true });
@@ -225,7 +231,7 @@ async function withTheMouse() {
   await seats[0].getByRole("button", { name: "Send" }).click();
   await seats[1].getByText("Carol, did you see this?").first().waitFor();
   await shot(page, "11-side-by-side");
-  await page.context().close();
+  await close(page);
 }
 
 /** tabTo presses Tab until something has the focus. */
@@ -290,7 +296,7 @@ async function withTheKeyboard() {
   await gone("2023-q1-sales.txt");
   assert.ok(existsSync(file("2023-q2-sales.txt")));
   assert.match(await page.getByRole("log").innerText(), /Countersign, in #ops/, "new messages are read out");
-  await page.context().close();
+  await close(page);
 }
 
 /** fits says that nothing makes the page scroll sideways. */
@@ -345,7 +351,7 @@ async function onAPhoneInTheDark() {
   await page.getByRole("button", { name: /^Colors/ }).tap();
   await page.getByRole("button", { name: "Colors: Light", exact: true }).waitFor();
   assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), dark);
-  await page.context().close();
+  await close(page);
 }
 
 /** everywhere takes a picture of a wide screen and of a phone, in both colors. */
@@ -507,7 +513,7 @@ async function aRefund() {
   const [written] = readdirSync(refunds);
   assert.equal(JSON.parse(readFileSync(join(refunds, written), "utf8")).cents, 4800);
   await aloud("79-aloud");
-  await page.context().close();
+  await close(page);
 }
 
 /** reviewed approves the card that a form shows, reads that it counts, and closes the form. */
@@ -559,7 +565,7 @@ async function severalAtOnce() {
   await thread(page).getByText("Approved by @Bob Brandt").waitFor();
   assert.equal(await thread(page).getByRole("button", { name: /^Approve/ }).count(), 1, "what was not ticked still waits");
   assert.ok(existsSync(file("2023-q1-sales.txt")) && existsSync(file("2023-q2-sales.txt")));
-  await page.context().close();
+  await close(page);
 }
 
 async function hostileText() {
@@ -602,7 +608,7 @@ async function hostileText() {
   await shot(page, "31-notice");
   await act(page, "Bob Brandt");
   assert.equal(await page.locator(".ephemeral").count(), 0);
-  await page.context().close();
+  await close(page);
 }
 
 async function unread() {
@@ -648,7 +654,7 @@ async function unread() {
   assert.equal(await page.getByRole("button", { name: "Countersign home" }).count(), 0);
   assert.equal(await page.getByRole("tab").count(), 0);
   await shot(page, "14-no-tabs");
-  await page.context().close();
+  await close(page);
 }
 
 async function aGuest() {
@@ -666,7 +672,7 @@ async function aGuest() {
   await guide(page).getByText("Gita asked. There is no answer yet.").waitFor();
   await guide(page).getByRole("button", { name: "Close this hint" }).click();
   await guide(page).waitFor({ state: "detached" });
-  await page.context().close();
+  await close(page);
 }
 
 async function stopped() {
@@ -683,7 +689,7 @@ async function stopped() {
   assert.ok(await composer.isEnabled());
   assert.ok(trouble.length > 0 && trouble.every((t) => /ERR_FAILED/.test(t)), trouble.join());
   trouble.length = 0;
-  await page.context().close();
+  await close(page);
 }
 
 /** asTheApp calls the Web API, as an app that draws what ours does not. */
@@ -820,7 +826,7 @@ async function everyElement() {
   await page.getByText("1 too many").waitFor();
   assert.equal(await page.getByLabel("Day", { exact: true }).inputValue(), "2026-05-06");
   await shot(page, "43-home-inputs");
-  await page.context().close();
+  await close(page);
 }
 
 /** tooMany asks for more than a channel has room for in a minute: what is too much is listed in one message. */
@@ -836,7 +842,7 @@ async function tooMany() {
   await list.getByRole("button", { name: "Review" }).click();
   await page.getByRole("dialog", { name: "Review" }).getByText("issue_refund").first().waitFor();
   await everywhere(page, "91-digest-review");
-  await page.context().close();
+  await close(page);
 }
 
 /** everyCard shows the cards that the app's own tests hold as golden files. */
@@ -854,7 +860,7 @@ async function everyCard() {
     if (/hostile|eight|long|decided/.test(name)) await shot(page, "50-" + name.replace(".json", ""));
     if (/all_at_once|story|became|asked_again|nobody|doubt/.test(name)) await whole(page, line, "53-" + name.replace(".json", ""));
   }
-  await page.context().close();
+  await close(page);
 }
 
 /** aTerminalPrompt is the card of a coding agent: its pictures are those of docs/coding-agents.md. */
@@ -871,7 +877,7 @@ async function aTerminalPrompt() {
   await page.setViewportSize({ width: 390, height: 844 });
   await fits(page);
   await whole(page, line, "60-terminal-phone");
-  await page.context().close();
+  await close(page);
 }
 
 /** everyForm shows the views that the app's own tests hold, over the workspace's: what is entered into them is read off the request. */
@@ -934,7 +940,7 @@ async function everyForm() {
   await dialog.getByRole("alert").getByText("Too much.").waitFor();
   assert.ok(await field("amount").evaluate((node) => node === document.activeElement), "the field that is wrong has no focus");
   await shot(page, "52-form-error");
-  await page.context().close();
+  await close(page);
 }
 
 const stories = { aTerminalPrompt, everyForm, tooMany, aRefund, severalAtOnce, everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
