@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -319,23 +320,30 @@ func (w *workspace) types(user, text string) string {
 	return fmt.Sprint(message["text"])
 }
 
-// calledEverything checks in the log that the framework did what it should,
-// and prints what went over the wire.
+// calledEverything waits until the log shows that the framework did what it
+// should (a listener may make its last call after what people see), and prints
+// what went over the wire.
 func (w *workspace) calledEverything(besides ...string) {
 	w.t.Helper()
-	require.NoError(w.t, w.sim.Idle(w.t.Context()))
-	kinds := map[string]bool{}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	var missing []string
+	err := w.sim.Await(ctx, func() bool {
+		missing = slices.Concat([]string{
+			"auth.test", "app_mention", "chat.postMessage", "block_actions", "response_url",
+			"views.open", "view_submission", "chat.update", "chat.postEphemeral", "slash_command",
+			"block_suggestion", "message_action", "app_home_opened", "views.publish",
+			"reactions.add", "chat.scheduleMessage", "users.conversations",
+		}, besides)
+		for _, e := range w.sim.Log() {
+			missing = slices.DeleteFunc(missing, func(kind string) bool { return kind == e.Kind })
+		}
+		return len(missing) == 0
+	})
+	require.NoError(w.t, err, "did not go over the wire: %v", missing)
+	require.NoError(w.t, w.sim.Idle(ctx))
 	for _, e := range w.sim.Log() {
-		kinds[e.Kind] = true
 		require.Empty(w.t, e.Problem, "%s %s", e.Kind, e.Response)
-	}
-	for _, kind := range append([]string{
-		"auth.test", "app_mention", "chat.postMessage", "block_actions", "response_url",
-		"views.open", "view_submission", "chat.update", "chat.postEphemeral", "slash_command",
-		"block_suggestion", "message_action", "app_home_opened", "views.publish",
-		"reactions.add", "chat.scheduleMessage", "users.conversations",
-	}, besides...) {
-		require.True(w.t, kinds[kind], "nothing of %s went over the wire", kind)
 	}
 	w.t.Log("over the wire:\n" + w.calls())
 }
