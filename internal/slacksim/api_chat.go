@@ -99,7 +99,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	}
 	if k.gave.blocks {
 		next.earlier = append(slices.Clone(next.earlier), next.blocks)
-		next.blocks = k.blocks
+		next.blocks = storedBlocks(k.blocks)
 	}
 	if k.gave.attachments {
 		next.attachments = k.attachments
@@ -107,7 +107,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	if k.gave.metadata {
 		next.metadata = k.metadata
 	}
-	if next.text == "" && len(next.blocks) == 0 && len(next.attachments) == 0 {
+	if next.text == "" && !hasBlocks(next.blocks) && len(next.attachments) == 0 {
 		return nil, fail("no_text")
 	}
 	next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
@@ -159,7 +159,7 @@ func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 	}
 	m := s.messages.store(ch, &message{
 		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
-		blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID,
+		blocks: storedBlocks(k.blocks), attachments: k.attachments, visibleTo: p.ID,
 	})
 	return object{"message_ts": m.ts}, nil
 }

@@ -128,7 +128,7 @@ func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *
 		}
 		return nil, "invalid_command_response"
 	}
-	m := &message{user: app.botUser, app: app, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID}
+	m := &message{user: app.botUser, app: app, text: k.text, blocks: storedBlocks(k.blocks), attachments: k.attachments, visibleTo: p.ID}
 	if post["response_type"] == "in_channel" {
 		m.visibleTo = ""
 		s.messages.store(c, &message{user: p.ID, text: typed2text(in)}) // the channel also sees what was typed

@@ -118,7 +118,7 @@ func checkBlocks(list, attachments []any) *failure {
 func (c *call) message(k content, root string) *message {
 	return &message{
 		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
-		blocks: k.blocks, attachments: k.attachments, metadata: k.metadata,
+		blocks: storedBlocks(k.blocks), attachments: k.attachments, metadata: k.metadata,
 		broadcast: root != "" && c.bool("reply_broadcast"),
 	}
 }

@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
@@ -40,7 +41,7 @@ func (s *interactions) place(in Click) (place, error) {
 	if m == nil || m.app == nil || (m.visibleTo != "" && m.visibleTo != p.ID) {
 		return place{}, noSuch("message of the app", in.TS)
 	}
-	list := append(append([]any{}, m.blocks...), attachedBlocks(m.attachments)...)
+	list := append(blocksOf(m.blocks), attachedBlocks(m.attachments)...)
 	return place{app: m.app, person: p, channel: c, message: m, blocks: list}, nil
 }
 
@@ -62,10 +63,10 @@ func (at place) container() object {
 
 // findOnScreen also looks at what the message was before it was edited, the
 // latest first: a person may click before the edit has reached their screen.
-func findOnScreen(now []any, earlier [][]any, in Click) (block, element object, err error) {
+func findOnScreen(now []any, earlier []json.RawMessage, in Click) (block, element object, err error) {
 	block, element, err = find(now, in)
 	for i := len(earlier) - 1; i >= 0 && err != nil; i-- {
-		if b, e, stale := find(earlier[i], in); stale == nil {
+		if b, e, stale := find(blocksOf(earlier[i]), in); stale == nil {
 			return b, e, nil
 		}
 	}

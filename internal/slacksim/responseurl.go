@@ -121,13 +121,13 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 		u.uses++
 		m := u.original
 		before := s.payloads.messageJSON(u.channel, m, true)
-		m.text, m.blocks, m.attachments = k.text, k.blocks, k.attachments // its visibility never changes
+		m.text, m.blocks, m.attachments = k.text, storedBlocks(k.blocks), k.attachments // its visibility never changes
 		m.edited = object{"user": u.in.botUser, "ts": s.nextTS()}
 		s.changed()
 		s.events.tellOfApp(u.channel, m, "message_changed", before)
 		return http.StatusOK, "ok"
 	}
-	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: u.user}
+	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: storedBlocks(k.blocks), attachments: k.attachments, visibleTo: u.user}
 	if c.str("response_type") == "in_channel" {
 		m.visibleTo = ""
 		if m.threadTS, f = u.channel.replyTo(c.str("thread_ts")); f != nil {

@@ -113,7 +113,7 @@ func readable(v any) []string {
 func (c *channel) seen(m *message) Message {
 	out := Message{
 		Channel: c.ID, TS: m.ts, ThreadTS: m.threadTS, User: m.user, Subtype: m.subtype, Username: m.username,
-		Text: m.text, Blocks: m.blocks, Attachments: m.attachments, Metadata: m.metadata, Edited: m.edited != nil,
+		Text: m.text, Blocks: blocksOf(m.blocks), Attachments: m.attachments, Metadata: m.metadata, Edited: m.edited != nil,
 		Ephemeral: m.visibleTo != "", ReplyCount: len(c.thread(m.ts)), Reactions: slices.Clone(m.reactions),
 	}
 	if m.app != nil {

@@ -137,5 +137,5 @@ func (s *chatAPI) chatStopStream(c *call) (object, *failure) {
 }
 
 func (m *message) draw() {
-	m.text, m.blocks = m.stream.text, m.stream.shown()
+	m.text, m.blocks = m.stream.text, storedBlocks(m.stream.shown())
 }

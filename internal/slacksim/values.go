@@ -40,6 +40,30 @@ func encodeJSON(v any) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
+// storedBlocks is how a message keeps its blocks: as JSON, which is nil if there are none.
+// A workspace keeps many messages that nobody looks at again.
+func storedBlocks(list []any) json.RawMessage {
+	if list == nil {
+		return nil
+	}
+	return encodeJSON(list)
+}
+
+// blocksOf is the reverse of storedBlocks.
+func blocksOf(stored json.RawMessage) []any {
+	if stored == nil {
+		return nil
+	}
+	v, err := decodeJSON(stored)
+	if err != nil {
+		panic("slacksim: decode stored blocks: " + err.Error()) // they were encoded here
+	}
+	return v.([]any)
+}
+
+// hasBlocks reports whether there is a block among those that are stored.
+func hasBlocks(stored json.RawMessage) bool { return stored != nil && string(stored) != "[]" }
+
 func str(v any) string {
 	s, _ := v.(string)
 	return s

@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,8 +120,8 @@ type message struct {
 	subtype      string
 	text         string
 	username     string
-	blocks       []any
-	earlier      [][]any // what blocks were before edits, for screens that have not caught up
+	blocks       json.RawMessage   // see storedBlocks
+	earlier      []json.RawMessage // what blocks were before edits, for screens that have not caught up
 	attachments  []any
 	metadata     object
 	edited       object
