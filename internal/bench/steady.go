@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -69,6 +70,7 @@ func (b *bench) steadyAt(ctx context.Context, rate int) (_ Row, err error) {
 	if err != nil {
 		return Row{}, err
 	}
+	runtime.GC() // what the preparation has left would be collected beside the first clicks
 	before, err := b.redis.cost(ctx)
 	if err != nil {
 		return Row{}, err
