@@ -40,6 +40,7 @@ func benchFlags(f *flag.FlagSet) *bench.Options {
 	f.Func("agent", "Measure the steps of another agent too, in the same run: its `NAME=COMMAND`. May be given more than once; see docs/operate.md.", peersOf(&o.Agents))
 	f.IntVar(&o.Pending, "pending", 2000, "So many `REQUESTS` wait for people while the views of a person are measured: up to 1000000, each of which takes about 5 kB of memory.")
 	f.IntVar(&o.Replicas, "replicas", 4, "Compare up to so many `REPLICAS`.")
+	f.IntVar(&o.Shards, "shards", 3, "Compare Redis Clusters of up to so many `SHARDS`, which are started for that.")
 	f.BoolVar(&o.JSON, "json", false, "Print JSON.")
 	return o
 }
@@ -59,8 +60,8 @@ func runBench(ctx context.Context, in *call) error {
 	if _, err := in.parse(); err != nil {
 		return err
 	}
-	if o.Length <= 0 || min(o.Rounds, o.Deadlines, o.Pending, o.Replicas) <= 0 {
-		return in.wrong("--duration, --rounds, --deadlines, --pending and --replicas must be more than 0")
+	if o.Length <= 0 || min(o.Rounds, o.Deadlines, o.Pending, o.Replicas, o.Shards) <= 0 {
+		return in.wrong("--duration, --rounds, --deadlines, --pending, --replicas and --shards must be more than 0")
 	}
 	o.Stdout, o.Stderr, o.Now, o.Serve, o.Front = in.stdout, in.stderr, time.Now, serveBeside, front
 	return bench.Run(ctx, *o)

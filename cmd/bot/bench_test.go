@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/bench"
@@ -147,18 +148,40 @@ func TestTheBenchComparesReplicas(t *testing.T) {
 	}
 }
 
+func TestTheBenchComparesShards(t *testing.T) {
+	table := measured(t, "--only", "shards", "--shards", "2")[0]
+	alone := value(t, table, "no cluster", "commands")
+	for _, row := range []string{"1 shard", "2 shards"} {
+		require.Positive(t, value(t, table, row, "req/s"))
+		require.Greater(t, value(t, table, row, "commands"), alone/2, "those of all shards count")
+		require.Positive(t, value(t, table, row, "AOF bytes"))
+	}
+}
+
+// What is written to a cluster is in many slots.
+func TestTheBenchLeavesNothingInACluster(t *testing.T) {
+	cluster := statetest.Cluster(t).(*redis.ClusterClient)
+	addr := cluster.Options().Addrs[0]
+	tables := measured(t, "--only", "hook,shards", "--redis", "redis://"+addr+"?addr="+addr)
+	require.Len(t, tables, 1, "shards are compared in clusters of their own only")
+	require.Positive(t, value(t, tables[0], "hook, one at a time", "commands"))
+	keys, err := cluster.DBSize(t.Context()).Result()
+	require.NoError(t, err)
+	require.Zero(t, keys)
+}
+
 // A Redis that holds data is never measured with, unless that is wanted. What it
 // holds stays, and what was measured with does not.
 func TestTheBenchLeavesDataOfOthersAlone(t *testing.T) {
-	redis := statetest.NewInstance(t)
-	require.NoError(t, redis.Client.Set(t.Context(), "theirs", "1", 0).Err())
-	_, stderr, code := said(t, "bench", "--only", "idle", "--redis", "redis://"+redis.Addr)
+	server := statetest.NewInstance(t)
+	require.NoError(t, server.Client.Set(t.Context(), "theirs", "1", 0).Err())
+	_, stderr, code := said(t, "bench", "--only", "idle", "--redis", "redis://"+server.Addr)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "holds 1 keys")
 
-	tables := measured(t, "--only", "hook", "--busy", "--redis", "redis://"+redis.Addr)
+	tables := measured(t, "--only", "hook", "--busy", "--redis", "redis://"+server.Addr)
 	require.Equal(t, "fsync", tables[0].Redis, "as that server is set")
-	keys, err := redis.Client.Keys(t.Context(), "*").Result()
+	keys, err := server.Client.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	require.Equal(t, []string{"theirs"}, keys)
 }

@@ -32,6 +32,7 @@ type Options struct {
 	Deadlines int           // how many requests expire at once
 	Pending   int           // how many requests wait for people
 	Replicas  int           // up to how many replicas are compared
+	Shards    int           // up to how many shards of a Redis Cluster are compared
 	Peers     []Peer        // answer clicks too
 	Agents    []Peer        // run agents too
 	JSON      bool
@@ -66,6 +67,7 @@ var scenarios = []scenario{
 	{name: "storm", run: (*bench).storm},
 	{name: "pending", run: (*bench).pending},
 	{name: "replicas", run: (*bench).replicas},
+	{name: "shards", run: (*bench).shards},
 }
 
 // Names are the names of what can be measured.

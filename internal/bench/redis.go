@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,20 +64,45 @@ func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, 
 }
 
 // start starts a server on a socket in a new folder.
-func (s *server) start(ctx context.Context, said io.Writer) error {
+func (s *server) start(ctx context.Context, said io.Writer) (err error) {
+	s.url, s.end, err = launch(ctx, said)
+	return err
+}
+
+// launch starts a redis-server in a new folder, with these settings besides those that
+// are measured with. It returns the URL of its socket, and what ends it.
+func launch(ctx context.Context, said io.Writer, settings ...string) (url string, end func() error, err error) {
 	dir, remove, err := redisserver.Scratch(scratch)
 	if err != nil {
-		return fmt.Errorf("make a folder for Redis: %w", err)
+		return "", nil, fmt.Errorf("make a folder for Redis: %w", err)
 	}
-	child, err := redisserver.Start(ctx, dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0",
-		"--hash-max-ziplist-value", "512") // as docs/settings.md has it; versions before 7 know it by this name only
+	child, err := redisserver.Start(ctx, dir, said, append([]string{
+		"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0",
+		"--hash-max-ziplist-value", "512", // as docs/settings.md has it; versions before 7 know it by this name only
+	}, settings...)...)
 	if err != nil {
-		return errors.Join(err, remove())
+		return "", nil, errors.Join(err, remove())
 	}
-	s.url = child.URL()
-	s.end = func() error { return errors.Join(child.Stop(), remove()) }
-	return nil
+	return child.URL(), func() error { return errors.Join(child.Stop(), remove()) }, nil
 }
+
+// each calls f with a client of each server that takes writes: of the only one, or of the
+// shards of a cluster, one after the other.
+func (s *server) each(ctx context.Context, f func(redis.UniversalClient) error) error {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return f(s.client)
+	}
+	var one sync.Mutex
+	return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		one.Lock()
+		defer one.Unlock()
+		return f(node)
+	})
+}
+
+// awaited is the time between two questions whether Redis is ready.
+const awaited = 50 * time.Millisecond
 
 func (s *server) await(ctx context.Context) error {
 	var err error
@@ -84,7 +110,7 @@ func (s *server) await(ctx context.Context) error {
 		if err = s.client.Ping(ctx).Err(); err == nil || s.end == nil {
 			break
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, awaited); err != nil {
 			return err
 		}
 	}
@@ -122,7 +148,7 @@ func (s *server) set(ctx context.Context, keeps state.Durability) error {
 	if keeps == state.Everysec {
 		value = "everysec"
 	}
-	return s.client.ConfigSet(ctx, "appendfsync", value).Err()
+	return s.each(ctx, func(c redis.UniversalClient) error { return c.ConfigSet(ctx, "appendfsync", value).Err() })
 }
 
 // close removes what was written, with the server if it is ours.
@@ -132,7 +158,7 @@ func (s *server) close(ctx context.Context) error {
 	}
 	var err error
 	if s.end == nil {
-		err = s.clean(ctx)
+		err = s.each(ctx, func(c redis.UniversalClient) error { return s.clean(ctx, c) })
 	}
 	return errors.Join(err, s.client.Close(), s.stop())
 }
@@ -144,23 +170,25 @@ func (s *server) stop() error {
 	return s.end()
 }
 
-// clean deletes the keys below our prefixes.
-func (s *server) clean(ctx context.Context) error {
-	var keys []string
-	all := s.client.Scan(ctx, 0, s.prefix+"*", 1000).Iterator()
-	for all.Next(ctx) {
-		if keys = append(keys, all.Val()); len(keys) < 1000 {
-			continue
-		}
-		if err := s.client.Unlink(ctx, keys...).Err(); err != nil {
+// clean deletes the keys below our prefixes. Each is deleted by itself: those of a shard are
+// in several slots.
+func (s *server) clean(ctx context.Context, c redis.UniversalClient) error {
+	pipe := c.Pipeline()
+	unlink := func() error {
+		if _, err := pipe.Exec(ctx); err != nil {
 			return fmt.Errorf("delete what was measured with: %w", err)
 		}
-		keys = nil
+		return nil
 	}
-	if len(keys) > 0 {
-		return s.client.Unlink(ctx, keys...).Err()
+	all := c.Scan(ctx, 0, s.prefix+"*", 1000).Iterator()
+	for all.Next(ctx) {
+		if pipe.Unlink(ctx, all.Val()); pipe.Len() == 1000 {
+			if err := unlink(); err != nil {
+				return err
+			}
+		}
 	}
-	return all.Err()
+	return errors.Join(all.Err(), unlink())
 }
 
 // A cost is what a machine spent.
@@ -190,13 +218,21 @@ func (c cost) each(n float64) cost {
 	return cost{part(c.process), part(c.server), c.commands / n, c.trips / n, c.aof / n, c.memory / n}
 }
 
-// cost returns what was spent until now. It is two round trips itself.
+// cost returns what was spent until now, by all shards if it is a cluster.
 func (s *server) cost(ctx context.Context) (cost, error) {
-	info, err := s.client.Info(ctx, "stats", "cpu", "persistence", "memory", "commandstats").Result()
-	if err != nil {
-		return cost{}, fmt.Errorf("ask Redis what it did: %w", err)
-	}
 	c := cost{process: cpu()}
+	return c, s.each(ctx, func(node redis.UniversalClient) error {
+		info, err := node.Info(ctx, "stats", "cpu", "persistence", "memory", "commandstats").Result()
+		if err != nil {
+			return fmt.Errorf("ask Redis what it did: %w", err)
+		}
+		c.add(info)
+		return nil
+	})
+}
+
+// add adds what a server says of itself.
+func (c *cost) add(info string) {
 	var seconds float64
 	for line := range strings.Lines(info) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -207,9 +243,9 @@ func (s *server) cost(ctx context.Context) (cost, error) {
 			n, _ := strconv.ParseFloat(calls, 64)
 			c.commands += n
 		case key == "total_reads_processed":
-			c.trips = n
+			c.trips += n
 		case key == "aof_current_size":
-			c.aof = n
+			c.aof += n
 		case key == "used_memory":
 			c.memory += n
 		case key == "mem_clients_normal", key == "mem_aof_buffer":
@@ -218,8 +254,7 @@ func (s *server) cost(ctx context.Context) (cost, error) {
 			seconds += n
 		}
 	}
-	c.server = time.Duration(seconds * float64(time.Second))
-	return c, nil
+	c.server += time.Duration(seconds * float64(time.Second))
 }
 
 // cpu is what this process has used of the CPU.

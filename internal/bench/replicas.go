@@ -33,15 +33,15 @@ func (b *bench) replicas(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.Rows = append(t.Rows, Row{replicaWords(n), append(got, idle.Values[0], storm.settled.Seconds(), storm.drawn.Seconds(), ms(storm.with.at(0.99)))})
+		t.Rows = append(t.Rows, Row{replicaWords(n), append(of(got, perSecond, midTime, slowTime, processCPU, commands, failures), idle.Values[0], storm.settled.Seconds(), storm.drawn.Seconds(), ms(storm.with.at(0.99)))})
 	}
 	return b.table(t)
 }
 
-// clicksOfReplicas measures clicks and returns the first columns of a row.
+// clicksOfReplicas measures clicks with their drawing, and returns what [measured] has.
 func (b *bench) clicksOfReplicas(ctx context.Context, seen drawn, replicas int) (_ []float64, err error) {
 	n := b.clicksOfARound()
-	b.said("replicas: %d clicks on %s, %d rounds", n, replicaWords(replicas), b.Rounds)
+	b.said("%d clicks on %s, %d rounds", n, replicaWords(replicas), b.Rounds)
 	var running ends
 	defer func() { err = errors.Join(err, running.close()) }()
 	bot, err := b.clicked(ctx, &running, seen, n, replicas)
@@ -52,6 +52,14 @@ func (b *bench) clicksOfReplicas(ctx context.Context, seen drawn, replicas int) 
 	if err != nil {
 		return nil, err
 	}
-	m := middle[bot.name]
-	return []float64{m[perSecond], m[midTime], m[slowTime], m[processCPU], m[commands], m[failures]}, nil
+	return middle[bot.name], nil
+}
+
+// of returns these of the values.
+func of(values []float64, columns ...int) []float64 {
+	some := make([]float64, len(columns))
+	for i, c := range columns {
+		some[i] = values[c]
+	}
+	return some
 }
