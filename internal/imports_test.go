@@ -51,6 +51,7 @@ var may = map[string][]string{
 	"internal/shellcmd":                       {"internal/approvals"},
 	"internal/dialguard":                      {},
 	"internal/plainhttp":                      {},
+	"internal/plainhttp/plainhttptest":        {},
 	"internal/webhook":                        {"internal/dialguard", "internal/plainhttp"},
 	"internal/outbox":                         {"internal/approvals", "internal/intake", "internal/webhook"},
 	"internal/rulecheck":                      {"internal/approvals", "internal/policy", "internal/webhook"},

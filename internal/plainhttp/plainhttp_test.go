@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/plainhttp"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 )
 
 // A server that switches protocols and then sends nothing holds nobody, and its
@@ -16,15 +17,7 @@ import (
 func TestASwitchOfProtocolsIsAnError(t *testing.T) {
 	closed := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			closed <- err
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
-		_, err = io.Copy(io.Discard, conn) // until the client closes it
-		closed <- err
+		closed <- plainhttptest.Switch(w)
 	}))
 	defer server.Close()
 	client := http.Client{Transport: plainhttp.Transport(nil)}

@@ -20,6 +20,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 	"github.com/countersign/countersign/internal/webhook"
 )
 
@@ -274,13 +275,7 @@ func TestASilentReceiverIsGivenUp(t *testing.T) {
 // forever: no time limit ends a read of such a connection.
 func TestAReceiverThatSwitchesProtocolsHoldsNobody(t *testing.T) {
 	upgraded := receive(t, func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
-		_, _ = io.Copy(io.Discard, conn) // until it is closed
+		_ = plainhttptest.Switch(w) // what the client makes of it is tested
 	}, false)
 	s := sender(t, reaching(t, upgraded))
 	require.Equal(t, webhook.Outcome{Kind: webhook.Retry, Reason: "The receiver answered 101, which is for another protocol."}, s.Send(t.Context(), to(t, upgraded.URL), settled))

@@ -2,7 +2,6 @@ package openaimodel_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 )
 
 func modelError(t *testing.T, err error) *agentrun.ModelError {
@@ -263,13 +263,7 @@ func TestTheKeyIsReadForEveryAttempt(t *testing.T) {
 // No time limit ends a read of a connection that the server took over.
 func TestASwitchOfProtocolsHoldsNobody(t *testing.T) {
 	m := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
-		_, _ = io.Copy(io.Discard, conn) // until it is closed
+		_ = plainhttptest.Switch(w) // what the client makes of it is tested
 	}))
 	_, err := m.Request(t.Context(), ask("hi"))
 	require.Equal(t, agentrun.ModelUnavailable, modelError(t, err).Code)

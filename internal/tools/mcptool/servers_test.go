@@ -25,6 +25,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
@@ -298,13 +299,7 @@ func switching(t *testing.T, s mcptool.Server) mcptool.Server {
 			proxy.ServeHTTP(w, r)
 			return
 		}
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
-		_, _ = io.Copy(io.Discard, conn) // until it is closed
+		_ = plainhttptest.Switch(w) // what the client makes of it is tested
 	}))
 	t.Cleanup(func() { page.CloseClientConnections(); page.Close() })
 	s.URL = page.URL
