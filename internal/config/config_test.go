@@ -95,7 +95,7 @@ policy_reload: 1 day
 runs: [1]
 `))
 	for _, want := range []string{
-		"[2:11] agents[0].name: must be a text; put it in quotes",
+		"[2:11] agents[0].name: must be text, not a number; put it in quotes",
 		"[3:5] agents[0].toolz: there is no such key; the keys here are name, instructions",
 		"[4:14] agents[0].timeout: must be a duration with its unit",
 		"[5:24] agents[0].limits.requests: must be a whole number",
@@ -103,8 +103,8 @@ runs: [1]
 		"[6:15] agents[0].channels: is an empty list",
 		"agents[0].who: has no value",
 		"[9:15] agents[1].approval: must be true, false or {when: CONDITION}",
-		"[10:42] agents[1].tools.read_file.approval.when: must be a text",
-		"[11:9] policy: must be a text",
+		"[10:42] agents[1].tools.read_file.approval.when: must be text, not a number; put it in quotes",
+		"[11:9] policy: must be text, not a number; put it in quotes",
 		"[12:16] policy_reload: must be a duration",
 		"[13:7] runs: must be a mapping",
 	} {

@@ -15,7 +15,7 @@ import (
 func (f *form) template(at string, n ast.Node) {
 	source, _, isText := strictyaml.Words(n)
 	if !isText {
-		f.wrong(n, at, "must be a text; put it in quotes if it begins with a brace")
+		f.wrong(n, at, "%s", strictyaml.NotText(n))
 		return
 	}
 	if _, err := summary.Parse(source); err != nil {

@@ -46,7 +46,7 @@ func TestASummaryThatDoesNotFitItsToolFailsTheStart(t *testing.T) {
 	for old, c := range map[string][2]string{
 		"Delete {args.path}":                       {"Delete {args.path", "c.yaml: [5:30] agents[0].tools.delete_file.summary: column 8: the { is not closed; add }, or write {{ for a literal brace"},
 		"Write {args.path} ({bytes args.content})": {"Write {args.file}", "c.yaml: [7:18] agents[0].tools.write_file.summary: does not fit the tool: column 8: args.file: there is no such argument; args has content, path"},
-		"'Delete {args.path}'":                     {"7", "c.yaml: [5:30] agents[0].tools.delete_file.summary: must be a text; put it in quotes if it begins with a brace"},
+		"'Delete {args.path}'":                     {"7", "c.yaml: [5:30] agents[0].tools.delete_file.summary: must be text, not a number; put it in quotes"},
 	} {
 		read, err := readText(t, strings.Replace(withSummaries, old, c[0], 1))
 		if err == nil {

@@ -49,11 +49,32 @@ func TestEveryProblemHasItsPlace(t *testing.T) {
 	var found strictyaml.Problems
 	read := strictyaml.Decode("f.yaml", []byte("name: 5\nmany: [1, 0x2]\nby: {a: true, a: false, b: maybe}\nnames: x\nname: !!str y\n"), &found, &form)
 	require.True(t, read)
-	require.EqualError(t, found.Err(), `f.yaml:1:7: name: must be text; put it in quotes if it looks like a number
+	require.EqualError(t, found.Err(), `f.yaml:1:7: name: must be text, not a number; put it in quotes
 f.yaml:2:11: many[1]: 0x2 is not a plain number; write it in decimal, without a leading 0
 f.yaml:3:15: by.a: is set twice
 f.yaml:3:28: by.b: must be true or false
 f.yaml:4:1: names: there is no such key; did you mean name?
 f.yaml:5:1: name: is set twice`)
 	require.Equal(t, 1, form.Many.Items[0].Value)
+}
+
+// What is no text is told what it is, so that nobody is told of numbers who wrote none.
+func TestWhatIsNoTextIsToldWhatToDo(t *testing.T) {
+	for written, want := range map[string]string{
+		"true":     "must be text; put it in quotes",
+		"0x10":     "must be text, not a number; put it in quotes",
+		"1.50":     "must be text, not a number; put it in quotes",
+		".inf":     "must be text; put it in quotes",
+		"[a]":      "must be text, not a list",
+		"{args.x}": "must be text, not a mapping; put it in quotes if it begins with a brace",
+		"\n  a: b": "must be text, not a mapping",
+	} {
+		var form struct {
+			strictyaml.Mark
+			Name strictyaml.Text `yaml:"name"`
+		}
+		var found strictyaml.Problems
+		strictyaml.Decode("f.yaml", []byte("name: "+written+"\n"), &found, &form)
+		require.ErrorContains(t, found.Err(), "name: "+want, written)
+	}
 }

@@ -71,12 +71,26 @@ func Words(n ast.Node) (string, int, bool) {
 	return "", -1, false
 }
 
+// NotText says of a node that [Words] does not read what must be there instead.
+func NotText(n ast.Node) string {
+	switch n.(type) {
+	case *ast.SequenceNode:
+		return "must be text, not a list"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "must be text, not a mapping; put it in quotes if it begins with a brace"
+	case *ast.IntegerNode, *ast.FloatNode:
+		return "must be text, not a number; put it in quotes"
+	default: // true, .inf and the like; the file may hold a secret, so it is not repeated
+		return "must be text; put it in quotes"
+	}
+}
+
 // Take implements [Taker].
 func (t *Text) Take(d *Decoder, n ast.Node, at Mark) {
 	s, from, ok := Words(n)
 	switch {
 	case !ok:
-		d.Wrong(at, "must be text; put it in quotes if it looks like a number")
+		d.Wrong(at, "%s", NotText(n))
 	case strings.TrimSpace(s) == "":
 		d.Wrong(at, "is empty; fill it in or remove the key")
 		s = ""
