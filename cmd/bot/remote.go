@@ -99,7 +99,7 @@ func (b *bot) serveRemote(ctx context.Context, l net.Listener, c config.Config) 
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API sets its own for requests that wait
 		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       keptIdle,
 		MaxHeaderBytes:    32 << 10,
 		ConnState:         s.unused.follow,
 		ErrorLog:          slog.NewLogLogger(b.log.Handler(), slog.LevelWarn),

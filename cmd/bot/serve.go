@@ -145,14 +145,7 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 		defer agents.Close() //nolint:errcheck // the server of the agents has closed it, if there was one
 	}
 	var front gate
-	server := &http.Server{
-		Handler:           &front,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      10 * time.Second,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+	server := newSlackServer(&front, log)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 
@@ -207,7 +200,7 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownRequests)
 	defer cancel()
 	stopTaking()
-	err = errors.Join(err, remote.stop(closing), server.Shutdown(closing))
+	err = errors.Join(err, remote.stop(closing), server.stop(closing))
 	receiving.Wait()
 	stopWork()
 	err = errors.Join(err, remote.finish(context.WithoutCancel(ctx)))
