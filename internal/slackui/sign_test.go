@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -133,6 +134,45 @@ func TestEveryPageIsReadBeforeASignature(t *testing.T) {
 	o.clicksTop("countersign.page.2")
 	require.True(t, o.submitsTop("U0BOB").Closed)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
+}
+
+// TestAPageIsTurnedOnce: a second press on a button of a page that is gone, and one in
+// a form that was closed meanwhile, turn nothing, and are no failure that Slack shows.
+func TestAPageIsTurnedOnce(t *testing.T) {
+	for _, form := range []string{"sign", "view"} {
+		o, root, b := one(t, veryLong(sre))
+		o.press("U0BOB", o.card("U0BOB", root), form, 0)
+		first := o.onTop("U0BOB")
+		turns := func(trigger string, page int) int {
+			p := pressed("U0BOB", trigger, fmt.Sprintf("page.%d", page), fmt.Sprintf("%s|%d", button(b, 0), page))
+			p["view"] = map[string]any{
+				"id": first.ID, "type": "modal", "hash": first.Hash, "callback_id": first.CallbackID, "private_metadata": first.PrivateMetadata,
+			}
+			return o.deliver(p)
+		}
+		require.Equal(t, 200, turns("1.a", 1))
+		require.Contains(t, words(o.onTop("U0BOB").Blocks), "Page 2 of 3.")
+		require.Equal(t, 200, turns("1.b", 1), form)
+		require.Equal(t, 200, turns("1.c", 0), form)
+		require.Contains(t, words(o.onTop("U0BOB").Blocks), "Page 2 of 3.")
+		first.ID = "V0CLOSED"
+		require.Equal(t, 200, turns("1.d", 1), form)
+	}
+}
+
+// TestASigningFormWithoutAPageBeginsAtTheFirst: no version has written such metadata,
+// and it must not be an index.
+func TestASigningFormWithoutAPageBeginsAtTheFirst(t *testing.T) {
+	o, root, b := one(t, veryLong(sre))
+	o.press("U0BOB", o.card("U0BOB", root), "sign", 0)
+	v := o.onTop("U0BOB")
+	p := pressed("U0BOB", "1.a", "page.1", button(b, 0)+"|1")
+	p["view"] = map[string]any{
+		"id": v.ID, "type": "modal", "hash": v.Hash, "callback_id": v.CallbackID,
+		"private_metadata": `{"p":"` + button(b, 0) + `","n":-5}`,
+	}
+	require.Equal(t, 200, o.deliver(p))
+	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Page 1 of 3.")
 }
 
 // TestAReasonIsGivenWhereTheArgumentsAreShown: in the same form, which keeps it

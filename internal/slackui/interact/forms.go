@@ -148,7 +148,7 @@ func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at resp
 		return inbound.Under(map[string]string{form.ReasonBlock: notDecidedYet}), nil
 	case respond.IsTryAgain(err) && (v == approvals.Approve || v == approvals.RunAgain):
 		m := readSigning(p)
-		return inbound.Replace(m.aside(blockkit.Ours(notDecidedYet), backToArguments, m.Read-1)), nil
+		return inbound.Replace(m.aside(blockkit.Ours(notDecidedYet), backToArguments, max(0, m.Read-1))), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }

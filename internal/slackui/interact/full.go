@@ -47,7 +47,7 @@ func (s *decisions) turnPage(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return err
 	}
-	return s.api.UpdateView(ctx, p.View.ID, p.View.Hash, view)
+	return s.api.TurnView(ctx, p.View.ID, p.View.Hash, view)
 }
 
 func (s *reviews) fullView(ctx context.Context, p inbound.Interaction, value string, page int) (respond.Subject, slack.ModalViewRequest, error) {

@@ -164,7 +164,7 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 	}
 	ptr := ref.Pointer{Batch: b.ID, Call: a.Call.ID, Digest: c.Decision.Digest}
 	pages := card.Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
-	page = min(page, m.Read, len(pages)-1)
+	page = max(0, min(page, m.Read, len(pages)-1))
 	m.Read = max(m.Read, page+1)
 	blocks := []slack.Block{card.FullHead(ptr, a, call, page, len(pages))}
 	view := slack.ModalViewRequest{

@@ -258,6 +258,17 @@ func (a *Client) UpdateView(ctx context.Context, id, hash string, v slack.ModalV
 	return classify("views.update", err)
 }
 
+// TurnView shows another page in a view that still has the hash. A view that shows
+// something else since then, as after a second press on the same button, or that the
+// person has closed, is left as it is, without an error.
+func (a *Client) TurnView(ctx context.Context, id, hash string, v slack.ModalViewRequest) error {
+	err := a.UpdateView(ctx, id, hash, v)
+	if HasCode(err, "hash_conflict", "not_found", "view_not_found") {
+		return nil
+	}
+	return err
+}
+
 // Members returns the members of the user group.
 func (a *Client) Members(ctx context.Context, team, group string) ([]string, error) {
 	var users []string
