@@ -119,6 +119,7 @@ runs: [1]
 		"# nothing\n":                 "empty",
 		"agents: [{name: *nobody}]\n": "nobody",
 		"redis: &a\n  prefix: *a\n":   "redis.prefix",
+		"x: [&a b, &a c]\n":           "[1:11] the anchor &a is set twice",
 	} {
 		_, err := Read(write(t, text))
 		require.ErrorContains(t, err, want, text)

@@ -35,7 +35,11 @@ func Decode(file string, src []byte, p *Problems, form any) bool {
 		return false
 	}
 	root, err := Open(src, parser.AllowDuplicateMapKey())
+	repeated, isRepeated := errors.AsType[*RepeatedAnchorError](err)
 	switch {
+	case isRepeated:
+		p.Wrong(Mark{File: file, Line: repeated.Line, Col: repeated.Col}, "%s", repeated.problem())
+		return false
 	case errors.Is(err, ErrEmpty):
 		p.Wrong(top, "is empty")
 		return false

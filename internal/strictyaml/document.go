@@ -32,7 +32,7 @@ var (
 )
 
 // Open returns the one document of a file. A byte-order mark in front is no
-// part of it.
+// part of it. Two anchors of one name are a [RepeatedAnchorError].
 func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 	switch {
 	case len(src) > mostBytes:
@@ -52,9 +52,49 @@ func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 	case 0:
 		return nil, ErrEmpty
 	case 1:
+		if err := oneOfEach(documents[0].Body); err != nil {
+			return nil, err
+		}
 		return documents[0].Body, nil
 	}
 	return nil, ErrSeveral
+}
+
+// oneOfEach is nil if no two anchors of a document have the same name.
+func oneOfEach(root ast.Node) error {
+	var again *ast.AnchorNode
+	seen := map[string]bool{}
+	ast.Walk(visitor(func(n ast.Node) {
+		a, ok := n.(*ast.AnchorNode)
+		if !ok || a.Name == nil {
+			return
+		}
+		if name := a.Name.String(); !seen[name] {
+			seen[name] = true
+		} else if again == nil {
+			again = a
+		}
+	}), root)
+	if again == nil {
+		return nil
+	}
+	at := again.GetToken().Position
+	return &RepeatedAnchorError{Name: again.Name.String(), Line: at.Line, Col: at.Column}
+}
+
+// A RepeatedAnchorError says that two anchors of a file have the same name. YAML then
+// means the last one before each alias, which is easily misread.
+type RepeatedAnchorError struct {
+	Name      string
+	Line, Col int // of the second one
+}
+
+func (e *RepeatedAnchorError) Error() string {
+	return fmt.Sprintf("[%d:%d] %s", e.Line, e.Col, e.problem())
+}
+
+func (e *RepeatedAnchorError) problem() string {
+	return fmt.Sprintf("the anchor &%s is set twice; give each anchor a name of its own", e.Name)
 }
 
 func tooLong() error { return fmt.Errorf("the file has more than %d bytes", mostBytes) }
@@ -72,21 +112,24 @@ func parse(src []byte, how []parser.Option) (f *ast.File, err error) {
 	return parser.ParseBytes(src, 0, how...)
 }
 
-// Anchors returns what the anchors of a document stand for.
+// Anchors returns what the anchors of a document of [Open] stand for.
 func Anchors(root ast.Node) map[string]ast.Node {
-	found := anchors{}
-	ast.Walk(found, root)
+	found := map[string]ast.Node{}
+	ast.Walk(visitor(func(n ast.Node) {
+		if n, ok := n.(*ast.AnchorNode); ok && n.Name != nil {
+			found[n.Name.String()] = n.Value
+		}
+	}), root)
 	return found
 }
 
-type anchors map[string]ast.Node
+// A visitor is called with every node.
+type visitor func(ast.Node)
 
 // Visit implements [ast.Visitor].
-func (a anchors) Visit(n ast.Node) ast.Visitor {
-	if n, ok := n.(*ast.AnchorNode); ok && n.Name != nil {
-		a[n.Name.String()] = n.Value
-	}
-	return a
+func (v visitor) Visit(n ast.Node) ast.Visitor {
+	v(n)
+	return v
 }
 
 // KeyOf is a key as it is meant: without its quotes.

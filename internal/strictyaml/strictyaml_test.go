@@ -39,6 +39,23 @@ func TestAFileWithADirectiveIsToldSo(t *testing.T) {
 		"remove it, because directives are not supported and the file is read as YAML 1.2")
 }
 
+// YAML reads an alias as the last anchor of that name before it. A reader who misses the
+// second anchor takes people for approvers who are not.
+func TestTwoAnchorsOfOneNameAreRefused(t *testing.T) {
+	const text = "first: &who [bob]\nthen: *who\nlast: {of: &who [carol]}\nagain: &who [dave]\n"
+	var form struct {
+		strictyaml.Mark
+		First strictyaml.List[strictyaml.Text] `yaml:"first"`
+	}
+	var found strictyaml.Problems
+	require.False(t, strictyaml.Decode("f.yaml", []byte(text), &found, &form))
+	require.EqualError(t, found.Err(), "f.yaml:3:12: the file: the anchor &who is set twice; give each anchor a name of its own")
+	_, err := strictyaml.Open([]byte(text))
+	require.EqualError(t, err, "[3:12] the anchor &who is set twice; give each anchor a name of its own")
+	_, err = strictyaml.Open([]byte("first: &who [bob]\nthen: *who\nagain: *who\nother: &others [carol]\n"))
+	require.NoError(t, err)
+}
+
 func TestEveryProblemHasItsPlace(t *testing.T) {
 	var form struct {
 		strictyaml.Mark
