@@ -155,7 +155,45 @@ func (r *Runner) remoteOf(ctx context.Context, run Run, b approvals.Batch) (Remo
 		return RemoteRun{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)
 	}
 	calls, err := rulingsOf(messages, b)
-	return RemoteRun{Run: run, Batch: b, Calls: calls}, err
+	if err == nil {
+		err = asks(run, b, calls)
+	}
+	if err != nil {
+		return RemoteRun{}, fmt.Errorf("read run %s: %w", run.ID, err)
+	}
+	return RemoteRun{Run: run, Batch: b, Calls: calls}, nil
+}
+
+// asks is nil if the batch is that of the run and asks about calls of it. A call that a
+// damaged batch has lost would be taken for a permitted one.
+func asks(run Run, b approvals.Batch, calls []RuledCall) error {
+	switch {
+	case run.Deferred == "" && run.Status == RunDeferred:
+		return fmt.Errorf("%w: it waits for no batch", approvals.ErrUnreadable)
+	case run.Deferred == "":
+		return nil
+	case b.ID != run.Deferred || b.Run != run.ID:
+		return fmt.Errorf("%w: its batch %s says that it is %s of run %s", approvals.ErrUnreadable, run.Deferred, b.ID, b.Run)
+	case len(b.Approvals)+len(b.Calls) == 0:
+		return fmt.Errorf("%w: its batch %s has no calls", approvals.ErrUnreadable, b.ID)
+	}
+	refs := make([]approvals.CallRef, 0, len(b.Approvals)+len(b.Calls))
+	for _, a := range b.Approvals {
+		refs = append(refs, a.Call)
+	}
+	for _, c := range b.Calls {
+		refs = append(refs, c.Call)
+	}
+	names := make(map[approvals.ToolCallID]string, len(calls))
+	for _, c := range calls {
+		names[c.ID] = c.Name
+	}
+	for _, ref := range refs {
+		if name, ok := names[ref.ID]; !ok || name != ref.Name {
+			return fmt.Errorf("%w: its batch %s asks about call %q of %q, which it did not make", approvals.ErrUnreadable, b.ID, string(ref.ID), ref.Name)
+		}
+	}
+	return nil
 }
 
 // Deliver gives the answers of a settled batch to the executor of its run, and

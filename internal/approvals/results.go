@@ -37,8 +37,8 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 	}
 	for _, a := range b.Approvals {
 		id := a.Call.ID
-		if implied := b.implied(a); implied != a.Status {
-			return DeferredToolResults{}, fmt.Errorf("%w: call %q is stored as %s but was %s", ErrInvalid, string(id), a.Status, implied)
+		if err := b.Implies(a); err != nil {
+			return DeferredToolResults{}, err
 		}
 		if a.Status != Approved {
 			results.Approvals[id] = a.unapproved()
@@ -62,6 +62,15 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 		return DeferredToolResults{}, fmt.Errorf("%w: batch %s has two calls of one id", ErrInvalid, b.ID)
 	}
 	return results, nil
+}
+
+// Implies is nil if the decisions of an approval of the batch imply its status, and else
+// [ErrInvalid]. It is what must hold before a call runs that is stored as approved.
+func (b Batch) Implies(a Approval) error {
+	if implied := b.implied(a); implied != a.Status {
+		return fmt.Errorf("%w: call %q is stored as %s but was %s", ErrInvalid, string(a.Call.ID), a.Status, implied)
+	}
+	return nil
 }
 
 // Authors returns whose words the model reads with the answers of the batch, in

@@ -41,6 +41,8 @@ func ofIntake(err error) *problem {
 		return refuse(kindRemoved, "").with("removed_at", gone.At.UTC())
 	}
 	switch {
+	case errors.Is(err, approvals.ErrUnreadable):
+		return nil // what is stored is wrong, and not what the client sent
 	case errors.Is(err, intake.ErrKeyReused):
 		return refuse(kindKeyReused, "")
 	case errors.Is(err, intake.ErrTooLate):

@@ -152,8 +152,21 @@ func (s *Service) record(ctx context.Context, id approvals.RunID) (record, int64
 		err = fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
 	case !rec.RemovedAt.IsZero():
 		err = &RemovedError{Request: id, At: rec.RemovedAt}
+	default:
+		err = rec.check()
 	}
 	return rec, version, err
+}
+
+// check is nil if every call that somebody claimed has the time of its claim. One that
+// lost it could be claimed again.
+func (r record) check() error {
+	for _, c := range r.Calls {
+		if c.ClaimedAt.IsZero() && (c.ClaimedBy != "" || c.Report != nil) {
+			return fmt.Errorf("%w: call %q was claimed by %q at no time", approvals.ErrUnreadable, string(c.ID), c.ClaimedBy)
+		}
+	}
+	return nil
 }
 
 // load reads a memo; version 0 says that there is none.

@@ -169,6 +169,9 @@ func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *
 	case approvals.Pending:
 		st.Outcome, st.DecidedAt = OutcomePending, time.Time{}
 	case approvals.Approved:
+		if err := x.released(a, *st); err != nil {
+			return fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
+		}
 		st.Outcome = OutcomeApproved
 	case approvals.Denied:
 		st.Outcome = OutcomeDenied
@@ -195,6 +198,18 @@ func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *
 		return err
 	}
 	st.Edited, st.Args = !bytes.Equal(call.Args, st.Args), call.Args
+	return nil
+}
+
+// released is nil if people approved the call, with the arguments that its caller gets.
+func (x found) released(a approvals.Approval, st CallStatus) error {
+	if err := x.remote.Batch.Implies(a); err != nil {
+		return err
+	}
+	call := approvals.ToolCall{ID: st.ID, Name: st.Tool, Args: st.Args}
+	if a.Call.Digest == a.Proposed && approvals.DigestOf(x.remote.Batch.ID, call) != a.Call.Digest { // else the desk reads the edited ones
+		return fmt.Errorf("call %q: stored arguments: %w", string(a.Call.ID), approvals.ErrStale)
+	}
 	return nil
 }
 
