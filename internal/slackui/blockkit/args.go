@@ -43,7 +43,7 @@ func Arguments(raw json.RawMessage, writeOnly []string) []Argument {
 	case !Unambiguous(raw) && hide.Any():
 		return []Argument{{text: fmt.Sprintf("(hidden, %s)", Count(len(raw), "byte")), note: "not well-formed JSON"}}
 	case !Unambiguous(raw):
-		return []Argument{{text: Visible(string(raw)), block: true, note: "not well-formed JSON, shown as it is stored"}}
+		return []Argument{{text: markSpacesOver(Visible(string(raw)), spacesInText), block: true, note: "not well-formed JSON, shown as it is stored"}}
 	case raw[0] != '{':
 		return []Argument{readArgument("", raw, hide)}
 	}
@@ -105,6 +105,12 @@ func escaped(raw []byte) rune {
 // keeps its quotes.
 const commandKey = "command"
 
+// hidesSpaces reports whether a command has spaces that could be missed, or so many that
+// they push what follows out of sight.
+func hidesSpaces(command string) bool {
+	return command != strings.TrimSpace(command) || strings.ContainsRune(command, '\t') || strings.Contains(command, strings.Repeat(" ", spacesInLine+1))
+}
+
 // inlineRunes is the longest value that shares a box with others.
 const inlineRunes = 100
 
@@ -116,9 +122,9 @@ func readArgument(key string, raw json.RawMessage, hide approvals.Hidden) Argume
 	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
 		if strings.ContainsRune(s, '\n') {
 			lines := strings.Count(s, "\n") + 1
-			return Argument{key: key, text: Visible(s), block: true, note: fmt.Sprintf("text, %s lines", Number(lines))}
+			return Argument{key: key, text: markSpacesOver(Visible(s), spacesInText), block: true, note: fmt.Sprintf("text, %s lines", Number(lines))}
 		}
-		if key == commandKey && s != "" && s == strings.TrimSpace(s) && !strings.ContainsRune(s, '\t') {
+		if key == commandKey && s != "" && !hidesSpaces(s) {
 			return Argument{key: key, text: Visible(s), block: true, note: "text"}
 		}
 		text := Quote(s)

@@ -104,10 +104,19 @@ func plainASCII(s string) bool {
 // remarkStart begins every remark of ours within foreign text.
 const remarkStart = '⟦'
 
+// The longest runs of spaces that are shown as they are. Texts of several lines may be
+// indented.
+const (
+	spacesInLine = 16
+	spacesInText = 64
+)
+
 // markSpaces replaces long runs of spaces by a remark with their number: they
 // could push what follows out of sight.
-func markSpaces(s string) string {
-	const most = 16
+func markSpaces(s string) string { return markSpacesOver(s, spacesInLine) }
+
+// markSpacesOver marks runs of more than so many spaces.
+func markSpacesOver(s string, most int) string {
 	if !strings.Contains(s, strings.Repeat(" ", most+1)) {
 		return s
 	}

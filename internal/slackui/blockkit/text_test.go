@@ -144,6 +144,22 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
+// Slack wraps the lines of a box, so spaces push what follows them far down.
+func TestSpacesPushNothingOutOfSight(t *testing.T) {
+	many := strings.Repeat(" ", 500)
+	for args, want := range map[string]string{
+		`{"a":"ls` + many + `; rm -rf /"}`:                    `"ls⟦500 spaces⟧; rm -rf /"`,
+		`{"command":"ls` + many + `; rm -rf /"}`:              `"ls⟦500 spaces⟧; rm -rf /"`,
+		`{"command":"cd /\nls` + many + `; rm -rf /"}`:        "cd /\nls⟦500 spaces⟧; rm -rf /",
+		`{"a":"x:\n` + strings.Repeat(" ", 64) + `indented"}`: "x:\n" + strings.Repeat(" ", 64) + "indented",
+		`{"a":` + many + `!}`:                                 `{"a":⟦500 spaces⟧!}`,
+	} {
+		a := Arguments(json.RawMessage(args), nil)
+		require.Len(t, a, 1)
+		require.Equal(t, want, a[0].text)
+	}
+}
+
 // A command reads as at the prompt of a terminal. Where only quotes show what is in
 // it, it keeps them.
 func TestACommandIsShownAsAtAPrompt(t *testing.T) {
@@ -155,6 +171,8 @@ func TestACommandIsShownAsAtAPrompt(t *testing.T) {
 		`{"command":["ls"]}`:                           `command: ["ls"]`,
 		`{"command":"rm \u202etxt.exe"}`:               "rm ⟦U+202E⟧txt.exe",
 		`{"other":"git log \"%h\""}`:                   `other: "git log \"%h\""`,
+
+		`{"command":"ls` + strings.Repeat(" ", 17) + `; rm -rf /"}`: `command: "ls⟦17 spaces⟧; rm -rf /"`,
 	} {
 		boxes, incomplete := DrawArguments(Arguments(json.RawMessage(args), nil), Detail{Value: 1000, Keys: 10})
 		require.False(t, incomplete)
