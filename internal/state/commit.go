@@ -27,8 +27,8 @@ const chunk = 100
 // A change is the input of one run of the script: what must hold, and what is
 // written if all of it does. All keys are in one slot. Its methods take the
 // typed keys of keys.go, so that no command can meet a key of another type:
-// that is the one way in which a script could fail half way, and Redis does not
-// roll back.
+// a script would fail half way, and Redis does not roll back. So it would at a
+// command that the user of the bot may not run, which [Store.LayOut] rules out.
 type change struct {
 	partition int
 	attempt   string // eight letters that name this change among all with its request

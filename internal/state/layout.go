@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,10 +34,54 @@ func (s *conn) checkLayout(ctx context.Context) error {
 }
 
 // LayOut stores the number of partitions, which [Open] compares from then on. A
-// process that will write calls it once.
+// process that will write calls it once. It is an error if Redis does not permit a
+// command of a change.
 func (s *conn) LayOut(ctx context.Context) error {
 	if err := s.client.SetNX(ctx, string(s.partition(0).layout()), strconv.Itoa(approvals.Partitions), 0).Err(); err != nil {
 		return fmt.Errorf("store how the store is laid out: %w", err)
 	}
+	if err := s.checkPermissions(ctx); err != nil {
+		return err
+	}
 	return s.checkLayout(ctx)
+}
+
+// checkPermissions asks whether Redis permits the commands of the scripts. It refuses one
+// within a script when it comes to it, and keeps what the script wrote before, so half of a
+// change would be stored. None of these commands writes anything: the layout is a text that
+// exists, and the other key does not.
+func (s *conn) checkPermissions(ctx context.Context) error {
+	text := string(s.partition(0).layout())
+	nothing := text + ":nothing"
+	pipe := s.client.Pipeline()
+	for _, words := range [][]any{
+		{"EXISTS", nothing},
+		{"GET", nothing},
+		{"HDEL", nothing, "f"},
+		{"HGET", nothing, "f"},
+		{"HMGET", nothing, "f"},
+		{"HSET", text, "f", ""},
+		{"LLEN", nothing},
+		{"PERSIST", nothing},
+		{"PEXPIRE", nothing, 1},
+		{"PUBLISH", s.wakes() + ":nothing", ""},
+		{"RPUSH", text, ""},
+		{"SET", text, "", "NX"},
+		{"UNLINK", nothing},
+		{"XADD", text, "*", "f", ""},
+		{"ZADD", text, 0, "m"},
+		{"ZRANGEBYSCORE", nothing, 0, 0},
+		{"ZREM", nothing, "m"},
+		{"ZREMRANGEBYRANK", nothing, 0, 0},
+		{"ZSCORE", nothing, "m"},
+	} {
+		pipe.Do(ctx, words...)
+	}
+	asked, _ := pipe.Exec(ctx) // those that are permitted fail too, at a key of another type
+	for _, cmd := range asked {
+		if err := cmd.Err(); redis.HasErrorPrefix(err, "NOPERM") {
+			return fmt.Errorf("redis does not permit %s to the bot, which would store halves of changes: %w", strings.ToUpper(cmd.Name()), err)
+		}
+	}
+	return nil
 }
