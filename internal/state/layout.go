@@ -64,7 +64,7 @@ func (s *conn) checkPermissions(ctx context.Context) error {
 		{"LLEN", nothing},
 		{"PERSIST", nothing},
 		{"PEXPIRE", nothing, 1},
-		{"PUBLISH", s.wakes() + ":nothing", ""},
+		{"PUBLISH", s.wakes(), ""}, // which wakes nobody
 		{"RPUSH", text, ""},
 		{"SET", text, "", "NX"},
 		{"UNLINK", nothing},
