@@ -277,7 +277,7 @@ func (s *Results) TurnResult(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return err
 	}
-	return s.API.TurnView(ctx, p.View.ID, p.View.Hash, view)
+	return slackapi.Turned(s.API.UpdateView(ctx, p.View.ID, p.View.Hash, view))
 }
 
 type resultPage struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // viewFull opens a modal with the whole arguments, for those who may look.
@@ -47,7 +48,7 @@ func (s *decisions) turnPage(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return err
 	}
-	return s.api.TurnView(ctx, p.View.ID, p.View.Hash, view)
+	return slackapi.Turned(s.api.UpdateView(ctx, p.View.ID, p.View.Hash, view))
 }
 
 func (s *reviews) fullView(ctx context.Context, p inbound.Interaction, value string, page int) (respond.Subject, slack.ModalViewRequest, error) {

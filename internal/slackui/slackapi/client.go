@@ -258,11 +258,10 @@ func (a *Client) UpdateView(ctx context.Context, id, hash string, v slack.ModalV
 	return classify("views.update", err)
 }
 
-// TurnView shows another page in a view that still has the hash. A view that shows
+// Turned is the error of [Client.UpdateView] that was to turn a page. A view that shows
 // something else since then, as after a second press on the same button, or that the
-// person has closed, is left as it is, without an error.
-func (a *Client) TurnView(ctx context.Context, id, hash string, v slack.ModalViewRequest) error {
-	err := a.UpdateView(ctx, id, hash, v)
+// person has closed, stays as it is: that is no error.
+func Turned(err error) error {
 	if HasCode(err, "hash_conflict", "not_found", "view_not_found") {
 		return nil
 	}
