@@ -124,8 +124,6 @@ func TestARuleOfACommandThatCannotWorkIsRefused(t *testing.T) {
 		{"command: {forms: [{run: ls, flags: [-a]}, {run: ls, flags: [-a]}]}, allow: true", "says the same as a form before it", known},
 		{"command: {forms: [{run: ls}]}, allow: true}\n  - {name: again, tools: [Bash], command: {forms: [{run: ls}]}, allow: true", "never decides: r", known},
 		{"allow: true}\n  - {name: again, tools: [Bash], command: {forms: [{run: ls}]}, allow: true", "never decides: r", known},
-		{"command: {forms: [{run: ls}, {run: git push}]}, allow: true}\n  - {name: no, tools: [Bash], command: {runs: [git push]}, deny: x", "lists git push, which no (", known},
-		{"command: {forms: [{run: ls}, {run: sudo rm}]}, allow: true}\n  - {name: no, command: {runs: [rm]}, tools: [Bash], deny: x", "lists sudo rm, which no (", policy.Options{}},
 	} {
 		_, err := policy.Parse("p.yaml", []byte(head+"rules:\n  - {name: r, tools: [Bash], "+c.rule+"}\n"), c.o)
 		require.ErrorContains(t, err, c.says, c.rule)
@@ -139,6 +137,19 @@ func TestARuleOfACommandThatCannotWorkIsRefused(t *testing.T) {
 	} {
 		_, err := policy.Parse("p.yaml", []byte(head+"rules:\n  - {name: r, tools: [Bash], "+fine+"}\n"), known)
 		require.NoError(t, err, fine)
+	}
+}
+
+// A deny can be added at once, whatever forms it outranks.
+func TestAFormThatADenyOutranksIsAWarning(t *testing.T) {
+	for rules, want := range map[string]string{
+		"command: {forms: [{run: ls}, {run: git push}]}, allow: true}\n  - {name: no, tools: [Bash], command: {runs: [git push]}, deny: x": "lists git push, which no (",
+		"command: {forms: [{run: ls}, {run: sudo rm}]}, allow: true}\n  - {name: no, command: {runs: [rm]}, tools: [Bash], deny: x":        "lists sudo rm, which no (",
+	} {
+		p := parse(t, "rules:\n  - {name: r, tools: [Bash], "+rules+"}\n", policy.Options{})
+		all := p.Warnings()
+		require.NotEmpty(t, all)
+		require.Contains(t, all[len(all)-1], want)
 	}
 }
 

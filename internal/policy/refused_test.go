@@ -63,6 +63,26 @@ func TestWhatCannotWorkIsRefusedWithItsPlaceAndAHint(t *testing.T) {
 	}
 }
 
+// A deny that is added in an emergency takes effect at once, although the rules that it
+// outranks decide nothing any more: that is a warning for each of them.
+func TestADenyThatOutranksOtherRulesIsAWarning(t *testing.T) {
+	const rules = "rules:\n" +
+		"  - {name: reads, tools: [read_file], allow: true}\n" +
+		"  - {name: writes, tools: [write_file], ask: {why: x}}\n" +
+		"  - {name: passwords, tools: [read_file], when: args.path == '/etc/passwd', deny: never}\n"
+	before := parse(t, rules, policy.Options{})
+	require.Empty(t, before.Warnings())
+	require.NotContains(t, say(t, before, call("read_file", `{"path":"/a"}`)), "emergency")
+
+	first, last := strings.Replace(rules, "rules:\n", "rules:\n  - {name: stop, deny: emergency}\n", 1), rules+"  - {name: stop, deny: emergency}\n"
+	for text, covered := range map[string]int{first: 3, last: 2} { // a deny above it still decides
+		p := parse(t, text, policy.Options{})
+		require.Contains(t, say(t, p, call("read_file", `{"path":"/a"}`)), "emergency")
+		require.Len(t, p.Warnings(), covered)
+		require.Regexp(t, `^policy\.yaml:\d+:5: rules\[\d\]: never decides: stop \(policy\.yaml:\d+:5\) denies every call that it could match`, p.Warnings()[0])
+	}
+}
+
 // A request is on a list of each person and group that its rule names, in one commit.
 func TestARuleNamesNoMorePeopleThanACommitHolds(t *testing.T) {
 	load := func(people int) error {

@@ -195,7 +195,9 @@ func quoteGlob(name string) string {
 	return strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "\\", "\\\\").Replace(name)
 }
 
-// lint refuses rules of the file that never match, or never decide.
+// lint refuses rules of the file that never match, or never decide. It only warns of one
+// that a deny outranks: a deny that is added in an emergency has to take effect at once,
+// whatever else the file has.
 func (b *builder) lint() {
 	for i, r := range b.p.rules[:b.p.own] {
 		tools := b.concerned(r)
@@ -228,12 +230,16 @@ func (b *builder) lintCovered(i int, r *rule, tools []*tool) {
 			return
 		}
 	}
-	if by != nil {
+	switch {
+	case by == nil:
+	case by.kind == KindDeny:
+		b.warn(r.mark, fmt.Sprintf("never decides: %s (%s) denies every call that it could match%s", by.name, by.mark, covered(by, r)))
+	default:
 		b.Wrong(r.mark, "never decides: %s (%s) %s every call that it could match%s", by.name, by.mark, verb(by.kind), covered(by, r))
 	}
 }
 
-// lintDenied refuses a form of a command that a deny notices always.
+// lintDenied warns of a form of a command that a deny notices always.
 func (b *builder) lintDenied(r *rule, tools []*tool) {
 	if r.command == nil || r.kind == KindDeny {
 		return
@@ -247,7 +253,7 @@ func (b *builder) lintDenied(r *rule, tools []*tool) {
 			denied = denied && o.concerns(t.Agent, t.Name)
 		}
 		if denied && (len(tools) > 0 && !b.remote(r) || part(o.tools, r.tools) && part(o.agents, r.agents)) {
-			b.Wrong(r.mark, "lists %s, which %s (%s) denies, and a deny always wins; remove the form, or narrow the deny", run, o.name, o.mark)
+			b.warn(r.mark, fmt.Sprintf("lists %s, which %s (%s) denies, and a deny always wins; remove the form, or narrow the deny", run, o.name, o.mark))
 			return
 		}
 	}
