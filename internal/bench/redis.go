@@ -49,7 +49,11 @@ func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, 
 	if s.client, err = state.Dial(s.url); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
-	if err := s.await(ctx); err != nil {
+	tries := 1
+	if s.end != nil {
+		tries = starting
+	}
+	if err := await(ctx, s.client, tries); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	n, err := s.client.DBSize(ctx).Result()
@@ -101,13 +105,19 @@ func (s *server) each(ctx context.Context, f func(redis.UniversalClient) error) 
 	})
 }
 
-// awaited is the time between two questions whether Redis is ready.
-const awaited = 50 * time.Millisecond
+const (
+	// awaited is the time between two questions whether Redis is ready.
+	awaited = 50 * time.Millisecond
+	// starting is how often a server is asked that was started just now.
+	starting = 100
+)
 
-func (s *server) await(ctx context.Context) error {
+// await returns when the server that c reaches answers. It gives one that was started just
+// now some seconds for that.
+func await(ctx context.Context, c redis.UniversalClient, tries int) error {
 	var err error
-	for range 100 {
-		if err = s.client.Ping(ctx).Err(); err == nil || s.end == nil {
+	for range tries {
+		if err = c.Ping(ctx).Err(); err == nil {
 			break
 		}
 		if err := sleep(ctx, awaited); err != nil {

@@ -85,7 +85,7 @@ func (b *bench) cluster(ctx context.Context, shards int) (_ *server, err error) 
 			return nil, err
 		}
 		running.after(end)
-		node, err := b.node(ctx, &running, socket)
+		node, err := reached(ctx, &running, socket)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (b *bench) cluster(ctx context.Context, shards int) (_ *server, err error) 
 			return nil, fmt.Errorf("let the shards meet: %w", err)
 		}
 	}
-	if err := b.share(ctx, nodes); err != nil {
+	if err := share(ctx, nodes); err != nil {
 		return nil, err
 	}
 	at.RawQuery = seeds.Encode()
@@ -109,8 +109,9 @@ func (b *bench) cluster(ctx context.Context, shards int) (_ *server, err error) 
 	return s, nil
 }
 
-// node returns a client of the server on this socket once it answers, which running closes.
-func (b *bench) node(ctx context.Context, running *ends, socket string) (*redis.Client, error) {
+// reached returns a client of the server on this socket once that answers. Running closes
+// the client.
+func reached(ctx context.Context, running *ends, socket string) (*redis.Client, error) {
 	o, err := redis.ParseURL(socket)
 	if err != nil {
 		return nil, fmt.Errorf("reach a shard: %w", err)
@@ -118,14 +119,14 @@ func (b *bench) node(ctx context.Context, running *ends, socket string) (*redis.
 	o.DisableIdentity = true
 	c := redis.NewClient(o)
 	running.after(c.Close)
-	return c, (&server{client: c, end: func() error { return nil }}).await(ctx)
+	return c, await(ctx, c, starting)
 }
 
 // slots are how many a cluster has.
 const slots = 16384
 
 // share gives each of the nodes its part of the slots, and returns when all of them agree.
-func (b *bench) share(ctx context.Context, nodes []*redis.Client) error {
+func share(ctx context.Context, nodes []*redis.Client) error {
 	for i, c := range nodes {
 		if err := c.ClusterAddSlotsRange(ctx, i*slots/len(nodes), (i+1)*slots/len(nodes)-1).Err(); err != nil {
 			return fmt.Errorf("share the slots: %w", err)
@@ -155,7 +156,6 @@ func (b *bench) share(ctx context.Context, nodes []*redis.Client) error {
 // free too: versions before 7 can't be told another one.
 func busPort(ctx context.Context) (string, error) {
 	const above, highest = 10_000, 65_535
-	var listen net.ListenConfig
 	for range 100 {
 		addr, err := free(ctx)
 		if err != nil {
@@ -169,16 +169,18 @@ func busPort(ctx context.Context) (string, error) {
 		if n+above > highest {
 			n -= above
 		}
-		ok := true
-		for _, p := range []int{n, n + above} {
-			l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
-			if ok = ok && err == nil; err == nil {
-				_ = l.Close() // it has accepted nothing
-			}
-		}
-		if ok {
+		if isFree(ctx, n) && isFree(ctx, n+above) {
 			return strconv.Itoa(n), nil
 		}
 	}
 	return "", errors.New("find two ports for a shard of Redis: none are free")
+}
+
+// isFree reports whether nobody listens on this port of the loopback interface.
+func isFree(ctx context.Context, port int) bool {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
 }
