@@ -240,7 +240,7 @@ func unlike(n ast.Node, t reflect.Type) string {
 	case t.Kind() == reflect.Bool && n.Type() != ast.BoolType:
 		return "true or false"
 	case t.Kind() == reflect.String && !isText:
-		return strings.TrimPrefix(strictyaml.NotText(n), "must be ")
+		return strictyaml.NotText(n)
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 func (f *form) template(at string, n ast.Node) {
 	source, _, isText := strictyaml.Words(n)
 	if !isText {
-		f.wrong(n, at, "%s", strictyaml.NotText(n))
+		f.wrong(n, at, "must be %s", strictyaml.NotText(n))
 		return
 	}
 	if _, err := summary.Parse(source); err != nil {

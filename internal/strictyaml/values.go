@@ -71,17 +71,17 @@ func Words(n ast.Node) (string, int, bool) {
 	return "", -1, false
 }
 
-// NotText says of a node that [Words] does not read what must be there instead.
+// NotText says of a node that [Words] does not read what it must be instead.
 func NotText(n ast.Node) string {
 	switch n.(type) {
 	case *ast.SequenceNode:
-		return "must be text, not a list"
+		return "text, not a list"
 	case *ast.MappingNode, *ast.MappingValueNode:
-		return "must be text, not a mapping; put it in quotes if it begins with a brace"
+		return "text, not a mapping; put it in quotes if it begins with a brace"
 	case *ast.IntegerNode, *ast.FloatNode:
-		return "must be text, not a number; put it in quotes"
+		return "text, not a number; put it in quotes"
 	default: // true, .inf and the like; the file may hold a secret, so it is not repeated
-		return "must be text; put it in quotes"
+		return "text; put it in quotes"
 	}
 }
 
@@ -90,7 +90,7 @@ func (t *Text) Take(d *Decoder, n ast.Node, at Mark) {
 	s, from, ok := Words(n)
 	switch {
 	case !ok:
-		d.Wrong(at, "%s", NotText(n))
+		d.Wrong(at, "must be %s", NotText(n))
 	case strings.TrimSpace(s) == "":
 		d.Wrong(at, "is empty; fill it in or remove the key")
 		s = ""
