@@ -9,10 +9,14 @@ import (
 )
 
 const (
+	// mostUnderWay is how many round trips of a pipe are under way before what is asked
+	// next waits for the end of one. With one alone, Redis and the processes would take
+	// turns, and each would wait for the other.
+	mostUnderWay = 3
 	// mostTogether bounds how many questions one round trip has. The next one then does
-	// not wait for the round trip that is under way.
+	// not wait for those that are under way.
 	mostTogether = 64
-	// pipePatience is how long a question waits for the round trip that is under way. A
+	// pipePatience is how long a question waits for the round trips that are under way. A
 	// connection that hangs holds up nobody for longer.
 	pipePatience = 10 * time.Millisecond
 	// pipeTimeout bounds a round trip of several. Who asked waits no longer than its own
@@ -20,16 +24,17 @@ const (
 	pipeTimeout = 3 * time.Second
 )
 
-// An autoPipe sends what is asked of the store while a round trip is under way together,
-// in the next one. So each question of many at once costs the processes and the network
-// less, and with a barrier the disk is asked once for all of them. While there is one
-// question at a time, each is sent by itself, at once.
+// An autoPipe sends what is asked of the store while some round trips are under way
+// together, in the next one. So each question of many at once costs the processes and the
+// network less, and with a barrier the disk is asked once for all of them. While there are
+// few questions at a time, each is sent by itself, at once.
 type autoPipe struct {
 	conn     *conn
 	patience time.Duration
+	most     int // round trips under way before the next one waits
 
 	mu    sync.Mutex
-	under bool       // a round trip is under way whose end sends the next one
+	under int        // round trips under way, the end of each of which sends the next one
 	next  *roundTrip // what waits for that; nil if nothing does
 }
 
@@ -41,7 +46,7 @@ type autoPipes [3][2]autoPipe
 func (p *autoPipes) init(s *conn) {
 	for who := range p {
 		for behind := range p[who] {
-			p[who][behind].conn, p[who][behind].patience = s, pipePatience
+			p[who][behind].conn, p[who][behind].patience, p[who][behind].most = s, pipePatience, mostUnderWay
 		}
 	}
 }
@@ -62,12 +67,12 @@ func (p *autoPipes) of(ctx context.Context, b barrier) *autoPipe {
 }
 
 // ask has add add its commands to the next round trip, and returns that once it is
-// answered. It returns nil if the context ends first, and if nothing is under way: then
+// answered. It returns nil if the context ends first, and if little is under way: then
 // the caller asks by itself, and calls done when it is answered.
 func (p *autoPipe) ask(ctx context.Context, b barrier, add func(redis.Pipeliner)) (answered *roundTrip, done func()) {
 	p.mu.Lock()
-	if !p.under {
-		p.under = true
+	if p.under < p.most {
+		p.under++
 		p.mu.Unlock()
 		return nil, p.over
 	}
@@ -109,7 +114,7 @@ func (p *autoPipe) await(ctx context.Context, r *roundTrip) *roundTrip {
 	}
 }
 
-// over sends what was asked while a round trip was under way.
+// over sends what was asked while the round trips were under way, one of which has ended.
 func (p *autoPipe) over() {
 	if r := p.take(); r != nil {
 		go func() {
@@ -120,12 +125,16 @@ func (p *autoPipe) over() {
 	}
 }
 
-// take takes out what is to be sent next. If there is nothing, nothing is under way.
+// take takes out what is to be sent next. If there is nothing, one round trip less is
+// under way.
 func (p *autoPipe) take() *roundTrip {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.next
-	p.next, p.under = nil, r != nil
+	p.next = nil
+	if r == nil {
+		p.under--
+	}
 	return r
 }
 

@@ -77,7 +77,7 @@ func gated(t *testing.T, n int) (*state.Store, *gate, *statetest.Trips) {
 // others wait for it, and then calls release.
 func (g *gate) atOnce(t *testing.T, s *state.Store, n int, f func(i int) error, release func()) []error {
 	t.Helper()
-	s.Patient()
+	s.Patient(1)
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	g.closed.Store(true)
@@ -134,19 +134,59 @@ func TestNobodyWaitsForARoundTripThatHangs(t *testing.T) {
 	t.Parallel()
 	s, g, _ := gated(t, 2)
 	g.closed.Store(true)
-	hung := make(chan error, 1)
-	go func() {
-		_, err := s.Batch(t.Context(), ids{0}.batch("a"))
-		hung <- err
-	}()
-	wait(t, "the round trip that hangs", g.begun)
+	hung := make(chan error, state.MostUnderWay)
+	for range state.MostUnderWay {
+		go func() {
+			_, err := s.Batch(t.Context(), ids{0}.batch("a"))
+			hung <- err
+		}()
+		wait(t, "the round trip that hangs", g.begun)
+	}
 	g.closed.Store(false)
 	for range 3 {
 		_, err := s.Batch(t.Context(), ids{1}.batch("a"))
 		require.NoError(t, err)
 	}
-	g.open <- nil
-	require.NoError(t, wait(t, "its answer", hung))
+	for range state.MostUnderWay {
+		g.open <- nil
+		require.NoError(t, wait(t, "its answer", hung))
+	}
+}
+
+// Some round trips are under way at the same time. What is asked then waits, and the end of
+// any of them sends it; afterwards as many may be under way as before.
+func TestTheEndOfAnyRoundTripSendsWhatWaits(t *testing.T) {
+	t.Parallel()
+	const waiting = 5
+	s, g, trips := gated(t, 1)
+	s.Patient(state.MostUnderWay)
+	trips.Taken()
+	for round := range 2 {
+		g.closed.Store(true)
+		answered := make(chan error, state.MostUnderWay+waiting)
+		read := func() {
+			_, err := s.Batch(t.Context(), ids{0}.batch("a"))
+			answered <- err
+		}
+		for range state.MostUnderWay {
+			go read()
+			wait(t, "a round trip", g.begun)
+		}
+		g.closed.Store(false)
+		for range waiting {
+			go read()
+		}
+		statetest.Await(t, "the others to ask", func() bool { return s.Waiting(false) == waiting })
+		g.release()
+		for range waiting + 1 {
+			require.NoError(t, wait(t, "an answer while the others are kept back", answered))
+		}
+		for range state.MostUnderWay - 1 {
+			g.release()
+			require.NoError(t, wait(t, "an answer", answered))
+		}
+		require.Len(t, trips.Taken(), state.MostUnderWay+1, "round %d", round)
+	}
 }
 
 // Who has no more time leaves, and the others have their answers.

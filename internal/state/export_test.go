@@ -77,17 +77,20 @@ func IdleAsks(d time.Duration) (asked, rounds int) {
 	return asked, rounds
 }
 
-// Patient makes questions wait for the round trip that is under way for as long as it
-// takes.
-func (s *Store) Patient() {
+// MostUnderWay is how many round trips are under way before questions wait.
+const MostUnderWay = mostUnderWay
+
+// Patient makes questions wait, for as long as it takes, while so many round trips are
+// under way.
+func (s *Store) Patient(most int) {
 	for who := range s.pipes {
 		for behind := range s.pipes[who] {
-			s.pipes[who][behind].patience = time.Hour
+			s.pipes[who][behind].patience, s.pipes[who][behind].most = time.Hour, most
 		}
 	}
 }
 
-// Waiting is how many questions of people wait for the round trip that is under way; with
+// Waiting is how many questions of people wait for those that are under way; with
 // the barrier of the store, if behind.
 func (s *Store) Waiting(behind bool) int {
 	var b barrier
