@@ -91,8 +91,7 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	if err != nil {
 		return err
 	}
-	ch := newChange(p, p.request(string(c.Batch.ID), newRequest(c.Request)), c.Keep)
-	ch.first = true
+	ch := newChangeOfBatch(p, string(c.Batch.ID), newRequest(c.Request), c.Keep)
 	w := newDueChanges(s, p, ch)
 	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {
 		return err
@@ -104,18 +103,20 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	return nil
 }
 
-// Answered implements [approvals.Store]. A request is known for ten minutes, or
+// Answered implements [approvals.Store]. A request is known for at least ten minutes, or
 // for as long as its commit said.
 func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {
 		return false, err
 	}
-	n, err := s.client.Exists(ctx, string(p.request(string(id), r))).Result()
-	if err != nil {
+	pipe := s.client.Pipeline()
+	field := pipe.HGet(ctx, string(p.batch(string(id))), fieldRequests)
+	alone := pipe.Exists(ctx, string(p.request(string(id), r)))
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return false, fmt.Errorf("look up a request to %s: %w", id, err)
 	}
-	return n == 1, nil
+	return alone.Val() == 1 || remembersRequest(field.Val(), r), nil
 }
 
 func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
@@ -166,7 +167,11 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 	if err != nil {
 		return fmt.Errorf("encode batch %s: %w", id, err)
 	}
-	if err := ch.put(p.batch(id), before.Version, b.Version, d); err != nil {
+	var more []any
+	if before.Version == 0 && ch.memory != fieldRequests {
+		more = []any{fieldRequests, formatVersion(b.Version) + ":"} // it has no request of its own
+	}
+	if err := ch.put(p.batch(id), before.Version, b.Version, d, more...); err != nil {
 		return err
 	}
 	for digest, raw := range args {

@@ -3,10 +3,13 @@ package state
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,7 +37,8 @@ type change struct {
 	attempt   string // eight letters that name this change among all with its request
 	first     bool   // a request that was applied before is no answer to this change
 	memory    string // what remembers that it was applied, see commit.lua
-	document  []any  // if memory is inDocument: the version that it must have, and the words of its HSET
+	document  []any  // if a document remembers it: the version that it must have, and the words of its HSET
+	request   []any  // if memory is fieldRequests: the words about it that follow
 	keys      names
 	seen      names // documents
 	checks    []any
@@ -61,9 +65,45 @@ func newChange(p partition, r requestKey, keep time.Duration) *change {
 // the change again within a second or so, and learns that it was applied.
 func newChangeOf(p partition, k hashKey) *change {
 	c := newRepeatable(p)
-	c.memory, c.count = inDocument, 1
+	c.memory, c.count = fieldChanges, 1
 	c.key(string(k))
 	return c
+}
+
+// newChangeOfBatch is for a change of a batch. The batch remembers its first sixteen
+// requests for as long as it is stored. Further ones, and those with a time for which the
+// caller wants them to be kept, have keys of their own.
+func newChangeOfBatch(p partition, id string, r approvals.RequestID, keep time.Duration) *change {
+	c := newRepeatable(p)
+	c.memory, c.first, c.count = fieldRequests, true, 1
+	alone := ""
+	if keep > 0 {
+		alone = "key"
+	} else {
+		keep = remembered
+	}
+	c.request = []any{requestName(r), keep.Milliseconds(), alone}
+	c.key(string(p.batch(id)))
+	c.key(string(p.request(id, r)))
+	return c
+}
+
+// requestName is the name of a request in a document that remembers it.
+func requestName(r approvals.RequestID) string {
+	sum := sha256.Sum256([]byte(r))
+	return base64.RawURLEncoding.EncodeToString(sum[:8])
+}
+
+// remembersRequest reports whether the field of a batch has the request.
+func remembersRequest(field string, r approvals.RequestID) bool {
+	const name, entry = 11, 19 // with the name of the attempt
+	_, all, _ := strings.Cut(field, ":")
+	for wanted := requestName(r); len(all) >= entry; all = all[entry:] {
+		if all[:name] == wanted {
+			return true
+		}
+	}
+	return false
 }
 
 // newRepeatable is for a change that may be applied twice: the second time its writes
@@ -72,8 +112,10 @@ func newRepeatable(p partition) *change {
 	return &change{partition: p.n, attempt: rand.Text()[:8], checks: make([]any, 0, 16), writes: make([]any, 0, 80)} // those of a click
 }
 
-// inDocument is the memory of a change that a document remembers.
-const inDocument = "q"
+// remembers reports whether the document remembers the change.
+func (c *change) remembers(k hashKey) bool {
+	return (c.memory == fieldChanges || c.memory == fieldRequests) && c.keys.all[0] == string(k)
+}
 
 func (c *change) key(k string) int {
 	i, _ := c.keys.add(k)
@@ -153,7 +195,7 @@ func (c *change) wantNoMember(k zsetKey, member string) { c.check("", "ZSCORE", 
 
 // words is how many keys and arguments the script is given.
 func (c *change) words() int {
-	return len(c.keys.all) + 4 + len(c.document) + len(c.checks) + len(c.writes) + publishWords
+	return len(c.keys.all) + 4 + len(c.document) + len(c.request) + len(c.checks) + len(c.writes) + publishWords
 }
 
 func (c *change) zadd(k zsetKey, member string, s score) {
@@ -202,9 +244,10 @@ func (c *change) args(ctx context.Context) []any {
 	args := make([]any, 0, c.words()-len(c.keys.all))
 	args = append(args, c.attempt, c.memory)
 	listed := c.count
-	if c.memory == inDocument {
+	if c.document != nil {
 		args = append(args, c.document[0], len(c.document)-1)
 		args = append(args, c.document[1:]...)
+		args = append(args, c.request...)
 		listed--
 	}
 	args = append(args, listed)

@@ -3,10 +3,18 @@
 -- ARGV begins with the name of this attempt, of eight letters, and with what remembers
 -- that it was applied:
 --   a number of ms  KEYS[1] is a key for that alone, and is kept so long.
---   'q'             KEYS[1] is a document, whose field q has the names of the last eight
---                   attempts. What its field v must hold follows ('' for nothing), then
---                   how many words HSET is given, and these. It is check 1.
+--   'q', 'r'        KEYS[1] is a document, whose field of this name does. What its field v
+--                   must hold follows ('' for nothing), then how many words HSET is
+--                   given, and these: v and what it will hold are the first two. It is
+--                   check 1.
 --   ''              nothing does: the change may be applied twice.
+-- Field q has the names of the last eight attempts. Field r has the version of the document
+-- that it belongs to, a colon, and the names of requests, each with its attempt. With 'r'
+-- follow the name of this request, of eleven letters; a number of ms; and 'key' or ''.
+-- KEYS[2] is a key for the request alone, kept so long. It is used instead of the field
+-- for 'key', and if the field is full or does not belong to the version that is stored.
+-- Then the last change was made by a program that uses keys only, and from now on the
+-- field belongs to no version.
 -- Then come how many checks there are, and the checks; then, to its end, the writes.
 -- A check and a write begin with how many words follow: a command, the number of
 -- its key in KEYS (0 if it has none), its arguments. The last word of a check
@@ -16,22 +24,34 @@
 -- It returns {1} applied, {2} applied before by another attempt, {0, n} check n
 -- failed. A client that had no answer sends the same attempt again. A change that was
 -- applied makes its checks fail, mostly, so nothing is asked before the checks.
-local attempt, keep, at = ARGV[1], ARGV[2], 3
-local last8
+local attempt, memory, at = ARGV[1], ARGV[2], 3
+local document = memory == 'q' or memory == 'r'
+local own, keep = KEYS[1], memory -- a key for the request alone
+local field, request, requests    -- the field of a document as it is, and what is in it
+
+-- Returns by which attempt the document remembers that the request was applied.
+local function remembered()
+  if memory == 'q' then return string.find(field, attempt, 1, true) and attempt end
+  for i = 1, #requests, 19 do
+    if string.sub(requests, i, i + 10) == request then return string.sub(requests, i + 11, i + 18) end
+  end
+end
 
 -- What was applied before is written on another connection perhaps, and WAIT
 -- and WAITAOF are about the writes of theirs: so this answer writes too. PEXPIRE is
--- a command that a full server takes.
+-- a command that a full server takes; what is kept for ever is that again at once.
 local function unless_applied(answer)
-  if last8 and string.find(last8, attempt, 1, true) then
-    redis.call('HSET', KEYS[1], 'q', last8)
-    return {1}
-  end
-  local applied = not last8 and keep ~= '' and redis.call('GET', KEYS[1])
-  if applied then
+  local applied = document and remembered()
+  if applied and memory == 'q' then
+    redis.call('HSET', KEYS[1], 'q', field)
+  elseif applied then
     redis.call('PEXPIRE', KEYS[1], keep)
-    return {applied == attempt and 1 or 2}
+    redis.call('PERSIST', KEYS[1])
+  elseif own and keep ~= '' then
+    applied = redis.call('GET', own)
+    if applied then redis.call('PEXPIRE', own, keep) end
   end
+  if applied then return {applied == attempt and 1 or 2} end
   return answer
 end
 
@@ -41,12 +61,28 @@ local function words(last)
   return redis.call(ARGV[at + 1], unpack(ARGV, at + 3, last))
 end
 
-local first = 0
-if keep == 'q' then
-  local is = redis.call('HMGET', KEYS[1], 'v', 'q')
-  last8, first = is[2] or '', 1
-  if (is[1] or '') ~= ARGV[3] then return unless_applied({0, 1}) end
-  at = 5 + tonumber(ARGV[4])
+local first, after = 0 -- what the field will hold
+if document then
+  local is = redis.call('HMGET', KEYS[1], 'v', memory)
+  field, first, at = is[2] or '', 1, 5 + tonumber(ARGV[4])
+  if memory == 'q' then
+    own, after = nil, string.sub(attempt .. field, 1, 64)
+  else
+    local version
+    version, requests = string.match(field, '^(%d*):(.*)$')
+    version, requests = version or '', requests or ''
+    request, own, keep = ARGV[at], KEYS[2], ARGV[at + 1]
+    local belongs = version == ARGV[3]
+    after = (belongs and ARGV[6] or '') .. ':' .. requests
+    if belongs and ARGV[at + 2] == '' and #requests < 16 * 19 then
+      own, after = nil, after .. request .. attempt
+    end
+    at = at + 3
+  end
+  if (is[1] or '') ~= ARGV[3] then
+    own = memory == 'r' and KEYS[2]
+    return unless_applied({0, 1})
+  end
 end
 local checks = tonumber(ARGV[at])
 at = at + 1
@@ -55,11 +91,9 @@ for n = 1, checks do
   if tostring(words(last - 1) or '') ~= ARGV[last] then return unless_applied({0, first + n}) end
   at = last + 1
 end
-if last8 then
-  redis.call('HSET', KEYS[1], 'q', string.sub(attempt .. last8, 1, 64), unpack(ARGV, 5, 4 + tonumber(ARGV[4])))
-elseif keep ~= '' and not redis.call('SET', KEYS[1], attempt, 'PX', keep, 'NX') then
-  return unless_applied()
-end
+if memory == 'r' and remembered() then return unless_applied() end
+if own and keep ~= '' and not redis.call('SET', own, attempt, 'PX', keep, 'NX') then return unless_applied() end
+if document then redis.call('HSET', KEYS[1], memory, after, unpack(ARGV, 5, 4 + tonumber(ARGV[4]))) end
 while ARGV[at] do
   local last = at + tonumber(ARGV[at])
   if ARGV[at + 1] == 'EXISTS' then

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,72 @@ func requests(t *testing.T, c redis.UniversalClient) {
 	answered, err = s.Answered(ctx, one.Batch.ID, "late")
 	require.NoError(t, err)
 	require.False(t, answered, "what was refused is not remembered as done")
+}
+
+// requested: a batch itself remembers its first requests, and further ones have keys.
+func requested(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	const inside = 16
+	s := openStore(t, c, newClock().Now)
+	ctx, id := t.Context(), ids{8}
+	opens := openBatch(t, id.batch("1"), id.run("r"), 1, time.Time{})
+	b := opens.Batch
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &opens}))
+	commit := func(r string, keep time.Duration) error {
+		next := b
+		next.Version++
+		err := s.CommitBatch(ctx, approvals.BatchCommit{Request: approvals.RequestID(r), Keep: keep, Before: b, Batch: next})
+		if err == nil {
+			b = next
+		}
+		return err
+	}
+	alone := func() (n int) {
+		for _, key := range keys(t, c, s) {
+			if strings.Contains(key, ":request:"+string(b.ID)+":") {
+				n++
+			}
+		}
+		return n
+	}
+	made := map[string]time.Duration{}
+	request := func(r string, keep time.Duration, withKeys int) {
+		t.Helper()
+		require.NoError(t, commit(r, keep))
+		made[r] = keep
+		require.Equal(t, withKeys, alone(), r)
+		for r, keep := range made {
+			require.ErrorIs(t, commit(r, keep), approvals.ErrAnswered, "%s was made before", r)
+			answered, err := s.Answered(ctx, b.ID, approvals.RequestID(r))
+			require.NoError(t, err)
+			require.True(t, answered, r)
+		}
+		answered, err := s.Answered(ctx, b.ID, "none")
+		require.NoError(t, err)
+		require.False(t, answered)
+	}
+	request("first", 0, 0)
+	request("of many", 25*time.Hour, 1)
+	for n := range inside - 1 {
+		request(fmt.Sprint("click ", n), 0, 1)
+	}
+	require.Negative(t, c.PTTL(ctx, s.Prefix()+":{p08}:batch:"+string(b.ID)).Val(), "a repeated request does not end the batch")
+	request("one too many", 0, 2)
+	request("another", 0, 3)
+
+	// A program that remembers all requests in keys changes another batch meanwhile.
+	opens = openBatch(t, id.batch("2"), id.run("r"), 1, time.Time{})
+	b, made = opens.Batch, map[string]time.Duration{}
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &opens}))
+	request("before", 0, 0)
+	older := s.Prefix() + ":{p08}:"
+	require.NoError(t, c.Set(ctx, older+"request:"+string(b.ID)+":older", "ABCDEFGH", time.Minute).Err())
+	require.NoError(t, c.HIncrBy(ctx, older+"batch:"+string(b.ID), "v", 1).Err())
+	b.Version++
+	made["older"] = 0
+	require.ErrorIs(t, commit("older", 0), approvals.ErrAnswered)
+	request("after", 0, 2)
+	request("at the end", 0, 3)
 }
 
 // memos: stored by version, and what is drawn is no longer due.

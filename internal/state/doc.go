@@ -29,7 +29,7 @@
 //	messages:<thread>        list    messages in PydanticAI's form            Commit, append only
 //	run:<id>                 hash    v, d, q, o owner's fence                 Commit
 //	journal:<run>            hash    v:<call>, d:<call> for each entry        Commit
-//	batch:<id>               hash    v, d                                     Commit, CommitBatch
+//	batch:<id>               hash    v, d, r its first requests               Commit, CommitBatch
 //	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
 //	idle                     zset    threads in which nothing is open, by     Commit; Retention
 //	                                 since when
@@ -51,7 +51,8 @@
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
 //	layout                   string  the number of partitions; in the first one only  LayOut
-//	request:<scope>:<id>     string  that a request was applied               the script; 10 minutes, or Keep
+//	request:<scope>:<id>     string  that a request was applied which no      the script; 10 minutes, or Keep
+//	                                 document remembers
 //
 // Requests, sheets, ledgers and the memos that stay of removed runs are the only keys
 // with a TTL. What belongs to a thread is removed with it, by [Retention].

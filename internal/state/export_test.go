@@ -12,20 +12,25 @@ import (
 // whether the request was applied before: the mutation that the suite must
 // notice.
 func (s *conn) ForgetRequests() {
-	s.mutate("if applied then", "if false then")
+	s.mutate("if applied then return", "if false then return")
 }
 
 // RepeatInSilence makes the answer "applied before" write nothing: the
 // mutation with which a repeated commit asks a barrier about nothing.
 func (s *conn) RepeatInSilence() {
-	s.mutate("  redis.call('PEXPIRE', KEYS[1], keep)\n", "")
+	s.mutate("    redis.call('PEXPIRE', KEYS[1], keep)\n    redis.call('PERSIST', KEYS[1])\n", "",
+		"if applied then redis.call('PEXPIRE', own, keep) end", "")
 }
 
-func (s *conn) mutate(from, to string) {
-	if !strings.Contains(commitSource, from) {
-		panic("commit.lua has changed: adapt the mutation")
+func (s *conn) mutate(fromTo ...string) {
+	source := commitSource
+	for i := 0; i < len(fromTo); i += 2 {
+		if !strings.Contains(source, fromTo[i]) {
+			panic("commit.lua has changed: adapt the mutation")
+		}
+		source = strings.Replace(source, fromTo[i], fromTo[i+1], 1)
 	}
-	s.script = redis.NewScript(strings.Replace(commitSource, from, to, 1))
+	s.script = redis.NewScript(source)
 }
 
 // OnlyWhenWoken makes followers look only when a commit wakes them.

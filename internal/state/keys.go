@@ -29,7 +29,9 @@ const (
 	fieldEvent   = "e" // of a fact
 	fieldRun     = "r" // of a thread, with the run after it
 	fieldPart    = "p" // of a memo, with the name of the part after it
-	// q has the last changes of a document: commit.lua writes it, and reads v.
+	// What commit.lua writes, which reads v too.
+	fieldChanges  = "q" // the last changes of a document
+	fieldRequests = "r" // of a batch: the requests that changed it
 )
 
 // A partition makes the keys of one partition; all of them are in one slot.

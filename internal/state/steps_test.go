@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -54,11 +55,10 @@ func (c *crash) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook strikes at commits with a barrier behind them. Connections
-// begin with pipelines of their own.
+// ProcessPipelineHook strikes at pipelines, but for those with which connections begin.
 func (c *crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if name := cmds[0].Name(); name != "evalsha" && name != "eval" {
+		if slices.Contains([]string{"hello", "auth", "select", "client", "readonly"}, cmds[0].Name()) {
 			return next(ctx, cmds)
 		}
 		sent, answered := c.strike()

@@ -29,6 +29,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"parts":        parts,
 		"memo parts":   memoParts,
 		"requests":     requests,
+		"requested":    requested,
 		"batches":      batches,
 		"parked runs":  parkedRuns,
 		"memos":        memos,
