@@ -2,6 +2,7 @@ package shellcmd_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -201,4 +202,23 @@ func TestAFlagInOtherLettersMayBeTheOneThatIsSought(t *testing.T) {
 		require.Equal(t, want, s.In(commands), program)
 	}
 	require.Equal(t, shellcmd.Absent, shellcmd.Sought{{"cat", "-"}, {"cat", "--"}}.In([]shellcmd.Command{{Argv: []string{"cat", "-n"}}}))
+}
+
+func TestWordsOfAPushMayStandForItsFlags(t *testing.T) {
+	force, remove := shellcmd.Sought{{"git", "push", "--force"}}, shellcmd.Sought{{"git", "push", "--delete"}}
+	for argv, want := range map[string][2]shellcmd.Found{
+		"git push origin main":            {shellcmd.Absent, shellcmd.Absent},
+		"git push origin main:main":       {shellcmd.Absent, shellcmd.Absent},
+		"git push origin :":               {shellcmd.Absent, shellcmd.Absent},
+		"git log +main :main":             {shellcmd.Absent, shellcmd.Absent},
+		"git push origin +main":           {shellcmd.Runs, shellcmd.Absent},
+		"git -C /a push origin +main:old": {shellcmd.Runs, shellcmd.Absent},
+		"sudo git push origin +main":      {shellcmd.Runs, shellcmd.May},
+		"git push origin :main":           {shellcmd.Absent, shellcmd.Runs},
+		"git push origin +:main":          {shellcmd.Runs, shellcmd.Runs},
+		"git push --mirror":               {shellcmd.Runs, shellcmd.Runs},
+	} {
+		c := []shellcmd.Command{{Argv: strings.Fields(argv)}}
+		require.Equal(t, want, [2]shellcmd.Found{force.In(c), remove.In(c)}, argv)
+	}
 }

@@ -38,11 +38,14 @@ func (s Sought) In(commands []Command) Found {
 			} else if baseName(c.Argv[0]) != baseName(of[0]) {
 				at = -1
 			}
-			if at >= 0 && inOrder(of[1:], c.Argv[at+1:]) {
-				return Runs
-			}
-			if at >= 0 && rewritten(of[1:], c.Argv[at+1:]) {
-				found = May
+			if at >= 0 {
+				words := implied(c.Argv[at], c.Argv[at+1:])
+				if inOrder(of[1:], words) {
+					return Runs
+				}
+				if rewritten(of[1:], words) {
+					found = May
+				}
 			}
 			if !takesText(c) && inOrder(of, named(c.Argv[1:])) {
 				found = May
@@ -58,6 +61,27 @@ func (s Sought) In(commands []Command) Found {
 // Names reports whether a form could permit what is sought.
 func (s Sought) Names(f Form) bool {
 	return len(f.Run) > 0 && s.In([]Command{{Argv: f.Run}}) == Runs
+}
+
+// implied adds the flags that other words of a program stand for: git push origin +main
+// forces, git push origin :main deletes, and git push --mirror does both.
+func implied(program string, words []string) []string {
+	push := slices.Index(words, "push")
+	if baseName(program) != "git" || push < 0 {
+		return words
+	}
+	all := slices.Clone(words)
+	for _, w := range words[push+1:] {
+		refspec, forced := strings.CutPrefix(w, "+")
+		mirrors := w == "--mirror"
+		if forced || mirrors {
+			all = append(all, "--force")
+		}
+		if mirrors || len(refspec) > 1 && refspec[0] == ':' {
+			all = append(all, "--delete")
+		}
+	}
+	return all
 }
 
 func inOrder(of, words []string) bool {
