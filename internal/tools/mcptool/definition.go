@@ -2,11 +2,13 @@ package mcptool
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +47,20 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_./-]{1,128}$`)
 // maxDescription is how much of a description a model reads.
 const maxDescription = 8 << 10
 
+// recased returns a key of an object that is one of those that are known but for the case
+// of its letters, or nothing if there is none. Some readers take it for that, among them
+// encoding/json, and others do not.
+func recased(object json.RawMessage, known ...string) string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(object, &fields) // what is no object has no keys
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(known, key) && slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, key) }) {
+			return key
+		}
+	}
+	return ""
+}
+
 // readDefinition reads a tool of a server. With an error the tool cannot be
 // used; Name, Raw and Digest are set as far as they are known.
 func readDefinition(raw json.RawMessage) (Definition, error) {
@@ -59,7 +75,7 @@ func readDefinition(raw json.RawMessage) (Definition, error) {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"inputSchema"`
-		Annotations annotations     `json:"annotations"`
+		Annotations json.RawMessage `json:"annotations"`
 	}
 	err := json.Unmarshal(d.Raw, &wire)
 	d.Name = wire.Name
@@ -74,6 +90,16 @@ func readDefinition(raw json.RawMessage) (Definition, error) {
 	if err := approvals.CheckArgs(d.Raw); err != nil {
 		return d, fmt.Errorf("its definition can be read in two ways: %w", err)
 	}
+	key := cmp.Or(recased(d.Raw, "name", "description", "inputSchema", "annotations"), recased(wire.InputSchema, "type"),
+		recased(wire.Annotations, "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"))
+	if key != "" {
+		return d, fmt.Errorf("its definition can be read in two ways: the key %q has letters of the wrong case", key)
+	}
+	if len(wire.Annotations) > 0 {
+		if err := json.Unmarshal(wire.Annotations, &d.annotations); err != nil {
+			return d, fmt.Errorf("its annotations cannot be read: %w", err)
+		}
+	}
 	var object struct {
 		Type string `json:"type"`
 	}
@@ -83,7 +109,7 @@ func readDefinition(raw json.RawMessage) (Definition, error) {
 	if d.judged, err = argschema.Compile(wire.InputSchema); err != nil {
 		return d, fmt.Errorf("its inputSchema cannot be judged: %w", err)
 	}
-	d.schema, d.annotations = wire.InputSchema, wire.Annotations
+	d.schema = wire.InputSchema
 	if !hasProperties(d.schema) {
 		d.schema = withProperties(d.schema)
 	}
