@@ -577,6 +577,12 @@ func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
 	for _, query := range []string{"?hold=1ms", "?hold=24h", "?hold=x", "?late=keep"} {
 		require.Equal(t, http.StatusBadRequest, post(query, list))
 	}
+	for _, id := range []string{"9007199254740992", "-9007199254740993", "1.5", "1e3", "99999999999999999999"} {
+		require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`), id)
+	}
+	for _, id := range []string{"9007199254740991", "-1", "0", `"9007199254740993"`} {
+		require.Equal(t, http.StatusOK, post("", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`), id)
+	}
 	require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_write","name":"srv_free","arguments":{"n":1}}}`))
 	require.Equal(t, http.StatusOK, post("", list, "Host", "mcp.example.com:8090"))
 	require.Equal(t, http.StatusForbidden, post("", list, "Host", "evil.example"), "the SDK's protection of local servers is on")

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,6 +64,10 @@ func (s *Server) Handler() http.Handler {
 			return
 		}
 		m := readMessage(body)
+		if !exact(m.ID) {
+			http.Error(w, "the id of the message is a number that not every reader reads alike: it may be a text, or an integer below 2^53", http.StatusBadRequest)
+			return
+		}
 		if m.Method == "initialize" {
 			// No session is kept: it only tells the requests of one client from those of
 			// another, for a client that cancels one.
@@ -118,6 +123,16 @@ func readMessage(body []byte) message {
 		return message{}
 	}
 	return m
+}
+
+// exact reports whether every reader reads the id alike. The SDK answers with the nearest
+// number that it can hold, and the client would wait for the answer to another message.
+func exact(id json.RawMessage) bool {
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return true // it is no number: the SDK says whether it may be one
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && n < 1<<53 && n > -1<<53
 }
 
 // readHold returns for how long the client waits at most, which stands beside its
