@@ -67,8 +67,8 @@ func (p *autoPipes) of(ctx context.Context, b barrier) *autoPipe {
 }
 
 // ask has add add its commands to the next round trip, and returns that once it is
-// answered. It returns nil if the context ends first, and if little is under way: then
-// the caller asks by itself, and calls done when it is answered.
+// answered. It returns nil if the context ends first, and if fewer round trips are under
+// way than may be: then the caller asks by itself, and calls done when it is answered.
 func (p *autoPipe) ask(ctx context.Context, b barrier, add func(redis.Pipeliner)) (answered *roundTrip, done func()) {
 	p.mu.Lock()
 	if p.under < p.most {
@@ -125,8 +125,8 @@ func (p *autoPipe) over() {
 	}
 }
 
-// take takes out what is to be sent next. If there is nothing, one round trip less is
-// under way.
+// take takes out what is to be sent next. If there is nothing, one round trip
+// fewer is under way.
 func (p *autoPipe) take() *roundTrip {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -112,10 +112,8 @@ func newRepeatable(p partition) *change {
 	return &change{partition: p.n, attempt: rand.Text()[:8], checks: make([]any, 0, 16), writes: make([]any, 0, 80)} // those of a click
 }
 
-// remembers reports whether the document remembers the change.
-func (c *change) remembers(k hashKey) bool {
-	return (c.memory == fieldChanges || c.memory == fieldRequests) && c.keys.all[0] == string(k)
-}
+// inDocument reports whether a document remembers the change: that of the first key.
+func (c *change) inDocument() bool { return c.memory == fieldChanges || c.memory == fieldRequests }
 
 func (c *change) key(k string) int {
 	i, _ := c.keys.add(k)
@@ -244,7 +242,7 @@ func (c *change) args(ctx context.Context) []any {
 	args := make([]any, 0, c.words()-len(c.keys.all))
 	args = append(args, c.attempt, c.memory)
 	listed := c.count
-	if c.document != nil {
+	if c.inDocument() {
 		args = append(args, c.document[0], len(c.document)-1)
 		args = append(args, c.document[1:]...)
 		args = append(args, c.request...)

@@ -39,13 +39,14 @@ end
 
 -- What was applied before is written on another connection perhaps, and WAIT
 -- and WAITAOF are about the writes of theirs: so this answer writes too. PEXPIRE is
--- a command that a full server takes; what is kept for ever is that again at once.
+-- a command that a full server takes. A document is kept for ever: for a moment it is
+-- kept for thirty years.
 local function unless_applied(answer)
   local applied = document and remembered()
   if applied and memory == 'q' then
     redis.call('HSET', KEYS[1], 'q', field)
   elseif applied then
-    redis.call('PEXPIRE', KEYS[1], keep)
+    redis.call('PEXPIRE', KEYS[1], '1000000000000')
     redis.call('PERSIST', KEYS[1])
   elseif own and keep ~= '' then
     applied = redis.call('GET', own)
@@ -79,10 +80,7 @@ if document then
     end
     at = at + 3
   end
-  if (is[1] or '') ~= ARGV[3] then
-    own = memory == 'r' and KEYS[2]
-    return unless_applied({0, 1})
-  end
+  if (is[1] or '') ~= ARGV[3] then return unless_applied({0, 1}) end
 end
 local checks = tonumber(ARGV[at])
 at = at + 1

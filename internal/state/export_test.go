@@ -18,7 +18,7 @@ func (s *conn) ForgetRequests() {
 // RepeatInSilence makes the answer "applied before" write nothing: the
 // mutation with which a repeated commit asks a barrier about nothing.
 func (s *conn) RepeatInSilence() {
-	s.mutate("    redis.call('PEXPIRE', KEYS[1], keep)\n    redis.call('PERSIST', KEYS[1])\n", "",
+	s.mutate("    redis.call('PEXPIRE', KEYS[1], '1000000000000')\n    redis.call('PERSIST', KEYS[1])\n", "",
 		"if applied then redis.call('PEXPIRE', own, keep) end", "")
 }
 

@@ -105,7 +105,7 @@ func (c *change) putFields(k hashKey, v, d string, from, to int64, doc []byte, m
 		return fmt.Errorf("%w: a document twice in one commit", approvals.ErrInvalid)
 	}
 	fields := append([]any{v, to, d, doc}, more...)
-	if c.remembers(k) {
+	if c.inDocument() && c.keys.all[0] == string(k) {
 		c.document = append([]any{formatVersion(from)}, fields...)
 		return nil
 	}
