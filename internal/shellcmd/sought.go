@@ -20,13 +20,13 @@ const (
 	Runs   Found = "runs" // it does
 )
 
-// In returns what the commands are known to run. A flag is known by its letters; a
-// command with other flags, which may be those that are sought in other letters, may run
-// it: rm -fr and rm -r --force for {"rm", "-rf"}. A program is known by the last
-// name of its path, whatever the case of its letters. A command that names one
-// among its arguments may run it, unless it is of a program that takes names as
-// text, such as echo. What a script, a makefile or an alias runs cannot be known,
-// and is not looked for.
+// In returns what the commands are known to run. A flag is known by its letters, or by a
+// refspec of git push that means the same; a command with other flags, which may be those
+// that are sought in other letters, may run it: rm -fr and rm -r --force for
+// {"rm", "-rf"}. A program is known by the last name of its path, whatever the case of its
+// letters. A command that names one among its arguments may run it, unless it is of a
+// program that takes names as text, such as echo. What a script, a makefile or an alias
+// runs cannot be known, and is not looked for.
 func (s Sought) In(commands []Command) Found {
 	found := Absent
 	for _, c := range commands {
