@@ -580,6 +580,9 @@ func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
 	for _, id := range []string{"9007199254740992", "-9007199254740993", "1.5", "1e3", "99999999999999999999"} {
 		require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`), id)
 	}
+	require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":9007199254740993,"ID":1,"method":"tools/list"}`))
+	require.Equal(t, http.StatusBadRequest, post("", `[`+list+`,{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}]`, "MCP-Protocol-Version", "2025-03-26"))
+	require.Equal(t, http.StatusOK, post("", `[`+list+`]`, "MCP-Protocol-Version", "2025-03-26"))
 	for _, id := range []string{"9007199254740991", "-1", "0", `"9007199254740993"`} {
 		require.Equal(t, http.StatusOK, post("", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`), id)
 	}

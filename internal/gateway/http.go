@@ -63,11 +63,11 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "the message is not JSON that every reader reads alike", http.StatusBadRequest)
 			return
 		}
-		m := readMessage(body)
-		if !exact(m.ID) {
+		if !exactIDs(body) {
 			http.Error(w, "the id of the message is a number that not every reader reads alike: it may be a text, or an integer below 2^53", http.StatusBadRequest)
 			return
 		}
+		m := readMessage(body)
 		if m.Method == "initialize" {
 			// No session is kept: it only tells the requests of one client from those of
 			// another, for a client that cancels one.
@@ -125,9 +125,20 @@ func readMessage(body []byte) message {
 	return m
 }
 
-// exact reports whether every reader reads the id alike. The SDK answers with the nearest
-// number that it can hold, and the client would wait for the answer to another message.
-func exact(id json.RawMessage) bool {
+// exactIDs reports whether every reader reads the id of a message alike, or those of the
+// messages of a batch. The SDK answers with the nearest integer that a float64 can hold,
+// which may be the id of another message.
+func exactIDs(body []byte) bool {
+	type fields = map[string]json.RawMessage // not a struct, which takes ID for id
+	var messages []fields
+	if json.Unmarshal(body, &messages) != nil {
+		messages = []fields{nil}
+		_ = json.Unmarshal(body, &messages[0]) // the SDK says what is wrong with it
+	}
+	return !slices.ContainsFunc(messages, func(m fields) bool { return !exactID(m["id"]) })
+}
+
+func exactID(id json.RawMessage) bool {
 	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
 		return true // it is no number: the SDK says whether it may be one
 	}
