@@ -1,6 +1,6 @@
 // Package door has what the doors share whose callers stay on the line until
 // people have decided: who asks, how many may wait, waiting itself, what a caller
-// is told meanwhile, and why its call may not run.
+// is told meanwhile, why its call may not run, and which messages of MCP are refused.
 package door
 
 import (

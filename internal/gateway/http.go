@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -63,8 +62,8 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "the message is not JSON that every reader reads alike", http.StatusBadRequest)
 			return
 		}
-		if !exactIDs(body) {
-			http.Error(w, "the id of the message is a number that not every reader reads alike: it may be a text, or an integer below 2^53", http.StatusBadRequest)
+		if err := door.CheckIDs(body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		m := readMessage(body)
@@ -123,27 +122,6 @@ func readMessage(body []byte) message {
 		return message{}
 	}
 	return m
-}
-
-// exactIDs reports whether every reader reads the id of a message alike, or those of the
-// messages of a batch. The SDK answers with the nearest integer that a float64 can hold,
-// which may be the id of another message.
-func exactIDs(body []byte) bool {
-	type fields = map[string]json.RawMessage // not a struct, which takes ID for id
-	var messages []fields
-	if json.Unmarshal(body, &messages) != nil {
-		messages = []fields{nil}
-		_ = json.Unmarshal(body, &messages[0]) // the SDK says what is wrong with it
-	}
-	return !slices.ContainsFunc(messages, func(m fields) bool { return !exactID(m["id"]) })
-}
-
-func exactID(id json.RawMessage) bool {
-	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
-		return true // it is no number: the SDK says whether it may be one
-	}
-	n, err := strconv.ParseInt(string(id), 10, 64)
-	return err == nil && n < 1<<53 && n > -1<<53
 }
 
 // readHold returns for how long the client waits at most, which stands beside its

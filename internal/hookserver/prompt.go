@@ -64,6 +64,10 @@ func (s *Server) Prompt() http.Handler {
 			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
 			return
 		}
+		if err := door.CheckIDs(body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
 		_ = control.SetWriteDeadline(s.c.Now().Add(opts.hold + 2*s.c.Handling))
 		r.Body = io.NopCloser(bytes.NewReader(body))

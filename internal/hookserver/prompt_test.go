@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,5 +167,21 @@ func TestAPermissionPromptNeedsItsDoor(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	}
+}
+
+// An answer whose id is rounded may be the answer to another prompt.
+func TestAPermissionPromptWithAnIDThatIsRoundedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	for id, want := range map[string]int{"9007199254740993": http.StatusBadRequest, "9007199254740991": http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+hookserver.PromptPath, strings.NewReader(`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, want, answer.StatusCode, id)
 	}
 }

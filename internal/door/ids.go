@@ -1,0 +1,32 @@
+package door
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+)
+
+// CheckIDs refuses a message of MCP, or a batch of messages, with an id that not every
+// reader reads alike. The SDK answers with the nearest integer that a float64 can hold,
+// which may be the id of another message. What is no message is left to the SDK to refuse.
+func CheckIDs(body []byte) error {
+	type fields = map[string]json.RawMessage // not a struct, which takes ID for id
+	var messages []fields
+	if json.Unmarshal(body, &messages) != nil {
+		messages = []fields{nil}
+		_ = json.Unmarshal(body, &messages[0])
+	}
+	if slices.ContainsFunc(messages, func(m fields) bool { return !exact(m["id"]) }) {
+		return errors.New("the id of a message may be a text, or an integer between -2^53 and 2^53")
+	}
+	return nil
+}
+
+func exact(id json.RawMessage) bool {
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return true // it is no number: the SDK says whether it may be one
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && n < 1<<53 && n > -1<<53
+}
