@@ -141,21 +141,49 @@ func TestWhatNamesASoughtProgramMayRunIt(t *testing.T) {
 		"rlwrap rm x": shellcmd.May, "eatmydata rm x": shellcmd.May, "proxychains4 /bin/rm x": shellcmd.May, "xvfb-run rm x": shellcmd.May,
 		"firejail rm x": shellcmd.May, "bwrap --dev-bind / / rm x": shellcmd.May, "/lib64/ld-linux-x86-64.so.2 /bin/rm x": shellcmd.May,
 		"start-stop-daemon --start --exec /bin/rm": shellcmd.May, "pkexec RM x": shellcmd.May, "sg root -c 'rm x'": shellcmd.May, "setpriv rm x": shellcmd.May,
-		"prlimit rm x": shellcmd.May, "numactl rm x": shellcmd.May, "chronic rm x": shellcmd.May, "fakeroot rm x": shellcmd.May, "ls | entr rm x": shellcmd.May,
+		"prlimit rm x": shellcmd.May, "numactl rm x": shellcmd.May, "chronic rm x": shellcmd.May, "fakeroot rm x": shellcmd.May, "ls | entr rm x": shellcmd.Runs,
 		"direnv exec . rm x": shellcmd.May, "nix-shell --run 'rm x'": shellcmd.May, "gosu u rm x": shellcmd.May, "tini -- rm x": shellcmd.May,
 		"hyperfine 'rm x'": shellcmd.May, "uv run rm x": shellcmd.May, "poetry run git push": shellcmd.May, "bundle exec rm x": shellcmd.May,
 		"npm exec -- rm x": shellcmd.May, "npx rm x": shellcmd.May, "pnpm dlx rm x": shellcmd.May, "mise exec -- git push -f": shellcmd.May, "conda run rm x": shellcmd.May,
-		"git bisect run rm x": shellcmd.May, "git submodule foreach 'rm x'": shellcmd.May, "git rebase -x 'rm x' main": shellcmd.May, "git rebase -x 'git push' main": shellcmd.May,
-		"git filter-branch --tree-filter 'rm x'": shellcmd.May, "git difftool -x rm": shellcmd.May, "git config alias.x '!rm x'": shellcmd.May, "git fetch 'ext::rm x'": shellcmd.May,
-		"tar xIf 'rm x' a": shellcmd.May, "make SHELL=/bin/rm x": shellcmd.May, "sed -n '1e rm x' a": shellcmd.May, "vim -c '!rm x'": shellcmd.May, "man -P 'rm x' ls": shellcmd.May,
+		"git bisect run rm x": shellcmd.Runs, "git submodule foreach 'rm x'": shellcmd.May, "git rebase -x 'rm x' main": shellcmd.May, "git rebase -x 'git push' main": shellcmd.May,
+		"git filter-branch --tree-filter 'rm x'": shellcmd.May, "git difftool -x rm": shellcmd.Runs, "git config alias.x '!rm x'": shellcmd.May, "git fetch 'ext::rm x'": shellcmd.May,
+		"tar xIf 'rm x' a": shellcmd.May, "make SHELL=/bin/rm x": shellcmd.Runs, "sed -n '1e rm x' a": shellcmd.May, "vim -c '!rm x'": shellcmd.May, "man -P 'rm x' ls": shellcmd.May,
 		"psql -c '\\! rm x'": shellcmd.May, "sqlite3 x '.shell rm x'": shellcmd.May, "apt-get -o x=rm update": shellcmd.May, "gh alias set x '!rm x'": shellcmd.May,
-		"cp /bin/rm a && ./a x": shellcmd.May, "ln -s /bin/rm a": shellcmd.May, "wsl rm x": shellcmd.May, "socat x EXEC:rm": shellcmd.May, "nc -e rm": shellcmd.May,
+		"cp /bin/rm a && ./a x": shellcmd.May, "ln -s /bin/rm a": shellcmd.May, "wsl rm x": shellcmd.Runs, "socat x EXEC:rm": shellcmd.May, "nc -e rm": shellcmd.Runs,
 		"launchctl submit -l x -- rm x": shellcmd.May, "dbus-run-session rm x": shellcmd.May, "i3-msg exec rm": shellcmd.May, "sftp '-oProxyCommand=rm x' h": shellcmd.May,
 		"echo rm x": shellcmd.Absent, "grep -rn 'rm -rf' src": shellcmd.Absent, "git commit -m 'rm x'": shellcmd.Absent, "git log --grep 'git push'": shellcmd.Absent,
 		"find . -name rm": shellcmd.Absent, "cat rm": shellcmd.Absent, "which rm": shellcmd.Absent, "rmdir farm": shellcmd.Absent, "npx eslint form": shellcmd.Absent,
 		"poetry run git status": shellcmd.Absent, "git rebase main": shellcmd.Absent, "git submodule update": shellcmd.Absent,
 	} {
 		require.Equal(t, want, s.In(read(t, program)), program)
+	}
+}
+
+// A text that a shell or an interpreter runs can spell a program in pieces, so whoever
+// hands on such a text may run anything.
+func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}, {"git", "push"}}
+	const spelled = `'!r""m x'`
+	for _, program := range []string{
+		"vim -c " + spelled, "vi +" + spelled, "nvim --cmd " + spelled, "emacs --eval x", "ls | ed", "sed 1e a", "sed -i s/a/b/e a", "sed -n '$e r\"\"m'", "sed -f a",
+		`psql -c '\! r""m x'`, `psql -c "copy a to program 'x'"`, `mysql -e '\! r""m'`, `sqlite3 a '.shell r""m'`, "duckdb -c '.system x'", "ls | psql", "dc -e '!x'",
+		"make --eval x", "make SHELL=x", "make 'ARGS=a; r\"\"m x'", "git rebase -x x", "git rebase --exec x", "git submodule foreach x", "git bisect run x", "git clone ext::x",
+		"git filter-branch --tree-filter x", "git difftool -x y", "git config alias.x " + spelled, "git config core.pager x", "git config filter.a.clean x", "git clone -c core.fsmonitor=x a",
+		"sg root -c x", "rlwrap bash", "pkexec sh", "fakeroot -- sh", "poetry run python -c x", "uv run bash -c x", "mise exec -- sh -c x", "direnv exec . perl -e x", "bundle exec ruby -e x",
+		"ip netns exec n sh", "npx -c x", "npm exec --call x", "nix-shell --run x", "entr -s x", "hyperfine x", "watchexec x", "nodemon -x y", "mosh h -- x", "rsh h x", "sshpass -p x ssh h y",
+		"vagrant ssh -c x", "gcloud compute ssh h --command x", "adb shell x", "wsl x", "ansible all -m shell -a x", "socat a SYSTEM:x", "nc -e x h", "ncat --sh-exec x h",
+		"xterm -e x", "man -P x ls", "pdflatex --shell-escape x", "fzf --preview x", "svn diff --diff-cmd x", "hg --config alias.x=y x", "apt-get -o A::Pre-Invoke::=x update", "rpm --eval '%(x)'",
+		"tcpdump -z x -w f", "rename 's/a/x/e' f", "mongosh --eval x", "elixir -e x", "julia -e x", "pypy3 -c x", "R -e x", "nu -c x", "rbash -c x", "bash5 -c x", "zsh-5.9 -c x", "deno eval x",
+	} {
+		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
+	}
+	for _, program := range []string{
+		"vim a", "vi +12 a", "sed -n 5p a", "sed -i s/a/b/g a", "sed 's/e/f/' a", "sed -n '/start/,/end/p' a", "sed -e 1d a", "psql -c 'select 1'", "psql -l", "mysql -e 'show tables'", "sqlite3 a 'select 1'",
+		"make test ARGS=-v", "make -C x all", "git rebase main", "git rebase -i main", "git submodule update --init", "git commit -m '!x'", "git config user.name x", "git clone https://h/x", "git checkout -b x",
+		"gh pr view 12 -c", "gh pr view --comments", "npm test", "npm run build", "go build ./cmd", "golangci-lint run ./cmd", "cp -r x ./cmd", "python -m pytest -x", "man ls", "cargo build", "shellcheck install.sh",
+		"npm run view", "poetry run pytest", "uv run python x.py", "grep -rn bash .", "cat /bin/sh", "apt-get update", "fzf -m", "rename s/a/b/ f", "nc h 80", "hg log", "svn diff", "xterm",
+	} {
+		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
 	}
 }
 

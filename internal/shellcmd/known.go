@@ -37,8 +37,17 @@ func Forbidden(program string) string {
 // launchers run the programs that their arguments, or what they read, name.
 var launchers = setOf(`env sudo doas su runuser nohup nice ionice chrt taskset setsid timeout stdbuf unbuffer time
 	xargs parallel watch script strace ltrace gdb lldb valgrind perf chroot unshare nsenter flock setarch
-	systemd-run at batch crontab busybox toybox screen tmux expect ssh docker podman kubectl
-	sh bash dash zsh ksh mksh ash fish csh tcsh pwsh powershell cmd`)
+	systemd-run at batch crontab busybox toybox screen tmux expect docker podman kubectl
+	sg newgrp entr hyperfine watchexec nodemon concurrently sbatch mosh rsh autossh sshpass wsl ansible salt
+	cmd schtasks mshta cscript wscript`)
+
+// shells run a text that they are given as an argument, read, or send to another
+// machine. So does a program that is told to start one.
+var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh`)
+
+// reads run what they read.
+var reads = setOf(`python pypy ipython node nodejs deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
+	groovy scala guile racket sbcl swift gnuplot osascript ed ex vi vim nvim psql mysql mariadb sqlite duckdb m4`)
 
 // interpreters run programs that they are given as a text or a file, or have a
 // way out to a shell.
@@ -47,10 +56,72 @@ var interpreters = setOf(`python python2 python3 node deno bun perl ruby php lua
 	psql mysql mariadb sqlite3 mongosh redis-cli ftp sftp telnet nc ncat socat
 	make gmake cmake ninja npm npx yarn pnpm pnpx uv uvx pipx pip pip3 cargo rake bundle gradle mvn ant just task tox nox`)
 
-// inline run a text among their arguments, by a flag such as -c or -e.
-var inline = setOf(`python python2 python3 node deno bun perl ruby php lua luajit tclsh rscript osascript`)
+// hands are what a word of a program looks like that makes it run a text: in a shell, or
+// in a language that can start programs. The names are without a version.
+var hands = patterns(
+	`python pypy ipython node nodejs ts-node tsx qjs gjs deno bun perl ruby php lua luajit tclsh wish rscript r julia octave
+		elixir iex erl ghc ocaml groovy scala clojure bb guile racket sbcl swift raku gnuplot osascript npm npx pnpm`, inlineFlag,
+	`vi vim nvim view ex rvim gvim vimdiff`, `^(\+[^0-9]|-[cSs]|--cmd|--remote)`,
+	`emacs emacsclient`, `^--?(eval|execute|funcall|load|script|batch|[felQx]$)`,
+	`sed gsed`, `(^|[\s;{}0-9$!/,~+])e(\s|;|\}|$)|..[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(\s|;|\}|$)|^--?file|^-[A-Za-z]*f`,
+	`psql pgcli`, `(?i)\\(!|[a-z]*\s*\|)|\bprogram\b|^(-[A-Za-z]*f|--file)`,
+	`mysql mariadb mycli`, `(?i)\\!|\bsystem\b|\bsource\b|\\\.|--pager`,
+	`sqlite3 sqlite litecli duckdb`, `(?i)\.(shell|system|sh|output|once|import|read|load)\b|\bload_extension\b|^--?(cmd|init)`,
+	`make gmake`, `^(--eval|-E)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60]`,
+	`git`, `^ext::`,
+	`socat`, `(?i)^(exec|system|shell):`,
+	`nc ncat netcat`, `^(-[A-Za-z]*[ce]$|--(sh-|lua-)?exec)`,
+	`man`, `^(-[PH]|--(pager|html))`,
+	`tex pdftex latex pdflatex xelatex lualatex latexmk`, `^--?(shell-escape|enable-write18|e$)`,
+	`fzf sk`, `^--(preview|bind)`,
+	`ack ag bat delta`, `^--pager`,
+	`pandoc`, `^(-[FL]|--(lua-)?filter)`,
+	`svn`, `^--(diff|diff3|merge|editor)-cmd|^--config-option`,
+	`hg`, `^--config`,
+	`apt apt-get`, `^(-[oc]|--option|--config-file)`,
+	`rpm rpmbuild`, `^(-[ED]|--(eval|define|pipe))`,
+	`cpio`, `^--rsh-command`,
+	`tcpdump`, `^-z`,
+	`exiftool`, `^-(config|if|p$)`,
+	`xterm urxvt konsole gnome-terminal alacritty kitty`, `^(-e|-x|--)`,
+	`capsh`, `^--$`,
+	`cargo`, `^(--config|-s$)`,
+	`nix nix-shell`, `^(-c$|--(run|command))`,
+	`rename prename perl-rename`, `e$|\b(system|exec|qx)\b|\x60`,
+	`mongo mongosh`, `^--eval`,
+	`dc`, `!`,
+	`puppet`, `^(-e|--execute)`,
+	`rails`, `^(r|runner)$`,
+	`lf ranger`, `^--?(cmd|command)`,
+	`adb`, `^shell$`,
+	`vagrant heroku fly flyctl`, `^(-c|-C|--command|run$)`,
+)
 
-var inlineFlag = regexp.MustCompile(`^(-[A-Za-z]*[ceErp]|--?eval|--?print|--?run|--?exec)`)
+const inlineFlag = `^(-[A-Za-z]*[ceErp]|--?eval|--?print|--?run|--?exec|--call|eval$)`
+
+// shellWords are the subcommands of git with the word by which each gives a text to a
+// shell.
+var shellWords = patterns(
+	`rebase difftool`, `^(-x|--exec|--extcmd)`,
+	`submodule`, `^foreach$`,
+	`bisect`, `^run$`,
+	`filter-branch`, ``,
+	`send-email`, `^--(to|cc|header)-cmd|^--smtp-server|^--sendmail-cmd`,
+	`clone init`, `^(-c|--config|--template)`,
+	`config`, `(?i)^(!|alias\.|include|core\.(pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|sequence\.|gpg\.|credential\.|.*\.(cmd|driver|textconv|clean|smudge|process|helper|command|program|external|update|vcs|uploadpack|receivepack)(=|$))`,
+)
+
+// patterns maps each of the names to the pattern that follows it.
+func patterns(namesAndPattern ...string) map[string]*regexp.Regexp {
+	all := map[string]*regexp.Regexp{}
+	for pair := range slices.Chunk(namesAndPattern, 2) {
+		pattern := regexp.MustCompile(pair[1])
+		for name := range strings.FieldsSeq(pair[0]) {
+			all[name] = pattern
+		}
+	}
+	return all
+}
 
 // subcommands are those whose first operand says what they do.
 var subcommands = setOf(`git go docker podman kubectl helm terraform npm yarn pnpm bun deno cargo pip pip3 uv gh glab aws gcloud az
@@ -109,7 +180,7 @@ func (f Form) Warnings() []string {
 	var all []string
 	name := baseName(f.Run[0])
 	switch {
-	case launchers[name]:
+	case launchers[name], shells[name]:
 		all = append(all, name+" runs other programs, and which ones the form does not check by their own forms")
 	case isInterpreter(name) && f.Piped:
 		all = append(all, name+" can run what it reads, and the form lets it read what another command writes")
@@ -145,12 +216,12 @@ func (f Form) written() []string {
 }
 
 // isInterpreter also knows versions, such as python3.12.
-func isInterpreter(name string) bool {
-	return interpreters[name] || interpreters[strings.TrimRight(name, ".0123456789")]
-}
+func isInterpreter(name string) bool { return interpreters[name] || interpreters[unversioned(name)] }
 
-// launcher reports whether a command may run a program that only its arguments
-// or the state of the shell name.
+func unversioned(name string) string { return strings.TrimRight(name, "-.0123456789") }
+
+// launcher reports whether a command may run a program that only a text among its
+// arguments or the state of the shell names.
 func launcher(c Command) bool {
 	name := baseName(c.Argv[0])
 	some := func(is func(w string) bool) bool { return slices.ContainsFunc(c.Argv[1:], is) }
@@ -159,7 +230,7 @@ func launcher(c Command) bool {
 		return true
 	case evaluating[c.Argv[0]]:
 		return some(func(w string) bool { return strings.Contains(w, "[") })
-	case inline[strings.TrimRight(name, ".0123456789")] && (c.Join == Pipe || len(c.Argv) == 1 || some(inlineFlag.MatchString)):
+	case reads[unversioned(name)] && (c.Join == Pipe || len(c.Argv) == 1):
 		return true
 	}
 	for i, w := range c.Argv[1:] {
@@ -167,5 +238,43 @@ func launcher(c Command) bool {
 			return true
 		}
 	}
+	return handsText(c.Argv) || !texts[name] && handsToAnother(c.Argv[1:])
+}
+
+// handsText reports whether a program gets a text to run.
+func handsText(argv []string) bool {
+	name := baseName(argv[0])
+	if shells[unversioned(name)] {
+		return true
+	}
+	like := hands[unversioned(name)]
+	if like == nil {
+		like = hands[name]
+	}
+	if like != nil && slices.ContainsFunc(argv[1:], like.MatchString) {
+		return true
+	}
+	if name != "git" {
+		return false
+	}
+	for i, w := range argv[1:] {
+		if by := shellWords[w]; by != nil && (by.String() == "" || slices.ContainsFunc(argv[i+2:], by.MatchString)) {
+			return true
+		}
+	}
 	return false
 }
+
+// handsToAnother is handsText of a program that one of the words may name.
+func handsToAnother(words []string) bool {
+	for i, w := range words {
+		if !commonWords[w] && handsText(words[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// commonWords are names of programs that are mostly something else among arguments: gh pr
+// view -c.
+var commonWords = setOf(`view ex r nu fly bat delta`)

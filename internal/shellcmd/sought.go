@@ -25,8 +25,9 @@ const (
 // that are sought in other letters, may run it: rm -fr and rm -r --force for
 // {"rm", "-rf"}. A program is known by the last name of its path, whatever the case of its
 // letters. A command that names one among its arguments may run it, unless it is of a
-// program that takes names as text, such as echo. What a script, a makefile or an alias
-// runs cannot be known, and is not looked for.
+// program that takes names as text, such as echo. A command that gives a text to a shell, or
+// to a language that can start programs, may run anything. What a script, a makefile or an
+// alias runs cannot be known, and is not looked for.
 func (s Sought) In(commands []Command) Found {
 	found := Absent
 	for _, c := range commands {
