@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,6 +34,16 @@ func (c *checker) checkRedis(ctx context.Context) {
 		return
 	}
 	c.all = append(c.all, JudgeRedis(c.config.Redis, servers)...)
+	switch unknown, err := state.Permissions(ctx, client, c.config.Redis.Prefix); {
+	case unknown:
+		c.unknown("permit MULTI and DISCARD to its user for this check", "Redis: whether it permits every command to the bot")
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		c.problem("give this user of Redis what docs/settings.md says at redis.user (ACL SETUSER)", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
+	case err != nil:
+		c.problem(redisAdvice(err), "Redis: does not answer: %s", err)
+	default:
+		c.fine("Redis: permits every command of a change")
+	}
 }
 
 func redisAdvice(err error) string {

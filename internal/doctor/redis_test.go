@@ -43,13 +43,21 @@ func TestCheckOfRedis(t *testing.T) {
 	require.Contains(t, i.check(), "problem          Redis: is a replica")
 	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 
-	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "+@all", "-config", "-info").Err())
+	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "&*", "+@all", "-config", "-info").Err())
 	i.env["REDIS_URL"] = "unix://bot:hunter22@" + client.Options().Addr
 	found = i.check()
 	require.Contains(t, found, "could not check  Redis: answers, but does not report its version")
 	require.Contains(t, found, "problem          Redis: refuses to show its settings (CONFIG GET), and redis.durability is not set")
 	i.text += "redis: {durability: fsync}\n"
 	require.Contains(t, i.check(), "could not check  Redis: whether it keeps what redis.durability fsync promises (it refuses CONFIG GET)")
+	require.Contains(t, i.check(), "ok               Redis: permits every command of a change")
+	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "-xadd").Err())
+	found = i.check()
+	require.Contains(t, found, "problem          Redis: does not permit XADD to the bot")
+	require.Contains(t, found, "-> give this user of Redis what docs/settings.md says at redis.user")
+	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "+xadd", "-multi").Err())
+	require.Contains(t, i.check(), "could not check  Redis: whether it permits every command to the bot")
+	require.Empty(t, client.Keys(t.Context(), "*").Val(), "a check stores nothing")
 	i.env["REDIS_URL"] = "unix://bot:hunter33@" + client.Options().Addr
 	found = i.check()
 	require.Contains(t, found, "problem          Redis: does not answer: WRONGPASS")

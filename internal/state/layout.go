@@ -51,10 +51,20 @@ func (s *conn) LayOut(ctx context.Context) error {
 // change would be stored. None of these commands writes anything: the layout is a text that
 // exists, and the other key does not.
 func (s *conn) checkPermissions(ctx context.Context) error {
+	pipe := s.client.Pipeline()
+	for _, words := range s.commandsOfChanges() {
+		pipe.Do(ctx, words...)
+	}
+	asked, _ := pipe.Exec(ctx) // those that are permitted fail too, at a key of another type
+	return forbidden(asked)
+}
+
+// commandsOfChanges are the commands that scripts run. Where the layout is stored, they
+// change nothing.
+func (s *conn) commandsOfChanges() [][]any {
 	text := string(s.partition(0).layout())
 	nothing := text + ":nothing"
-	pipe := s.client.Pipeline()
-	for _, words := range [][]any{
+	return [][]any{
 		{"EXISTS", nothing},
 		{"GET", nothing},
 		{"HDEL", nothing, "f"},
@@ -74,14 +84,46 @@ func (s *conn) checkPermissions(ctx context.Context) error {
 		{"ZREM", nothing, "m"},
 		{"ZREMRANGEBYRANK", nothing, 0, 0},
 		{"ZSCORE", nothing, "m"},
-	} {
-		pipe.Do(ctx, words...)
 	}
-	asked, _ := pipe.Exec(ctx) // those that are permitted fail too, at a key of another type
+}
+
+// forbidden is the error of the first command that Redis does not permit.
+func forbidden(asked []redis.Cmder) error {
 	for _, cmd := range asked {
 		if err := cmd.Err(); redis.HasErrorPrefix(err, "NOPERM") {
 			return fmt.Errorf("redis does not permit %s to the bot, which would store halves of changes: %w", strings.ToUpper(cmd.Name()), err)
 		}
 	}
 	return nil
+}
+
+// Permissions asks, without a store, whether Redis permits the commands of changes under the
+// prefix to the user of the client; an empty prefix means "countersign". It runs none of
+// them: Redis refuses a command of a transaction when it is queued, and the transaction is
+// discarded. It is unknown to a user who may not use transactions.
+func Permissions(ctx context.Context, client redis.UniversalClient, prefix string) (unknown bool, err error) {
+	s := &conn{client: client, prefix: orDefault(prefix)}
+	node := client
+	if cluster, ok := client.(*redis.ClusterClient); ok { // a transaction is one connection to one server
+		if node, err = cluster.MasterForKey(ctx, string(s.partition(0).layout())); err != nil {
+			return false, fmt.Errorf("find a server of the cluster: %w", err)
+		}
+	}
+	in := func(commands [][]any) ([]redis.Cmder, error) {
+		pipe := node.Pipeline()
+		pipe.Do(ctx, "MULTI")
+		for _, words := range commands {
+			pipe.Do(ctx, words...)
+		}
+		pipe.Do(ctx, "DISCARD")
+		return pipe.Exec(ctx)
+	}
+	switch _, err := in(nil); {
+	case redis.HasErrorPrefix(err, "NOPERM"): // the commands would be run
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("ask redis for a transaction: %w", err)
+	}
+	asked, _ := in(s.commandsOfChanges()) // one that is refused is an error of all
+	return false, forbidden(asked)
 }

@@ -1,9 +1,11 @@
 package state_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/state"
@@ -55,4 +57,60 @@ func TestAUserWhoMayNotRunEveryCommandOfAChangeIsRefused(t *testing.T) {
 	}
 	require.Equal(t, before, server.Client.Keys(ctx, "*").Val(), "asking writes nothing")
 	require.NoError(t, layOut("~*", "&*", "+@all"))
+}
+
+// The same is known of a Redis in which nothing is stored yet, and asking stores nothing.
+func TestPermissionsAreKnownBeforeAnythingIsStored(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]redis.UniversalClient{"redis": statetest.Redis(t), "cluster": statetest.Cluster(t)} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			own := func(rights ...any) redis.UniversalClient {
+				words := append([]any{"ACL", "SETUSER", "bot", "reset", "on", ">secret"}, rights...)
+				if cluster, ok := server.(*redis.ClusterClient); ok {
+					require.NoError(t, cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return c.Do(ctx, words...).Err() }))
+					o := *cluster.Options()
+					o.Username, o.Password = "bot", "secret"
+					return redis.NewClusterClient(&o)
+				}
+				single, ok := server.(*redis.Client)
+				require.True(t, ok)
+				require.NoError(t, single.Do(ctx, words...).Err())
+				o := *single.Options()
+				o.Username, o.Password = "bot", "secret"
+				return redis.NewClient(&o)
+			}
+			ask := func(rights ...any) (bool, error) {
+				c := own(rights...)
+				defer func() { require.NoError(t, c.Close()) }()
+				return state.Permissions(ctx, c, "")
+			}
+			permitted := func(rights ...any) {
+				t.Helper()
+				unknown, err := ask(rights...)
+				require.NoError(t, err)
+				require.False(t, unknown)
+			}
+			// A client of a cluster asks for its slots.
+			permitted("~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get", "+cluster")
+			permitted("~*", "&*", "+@all")
+			for _, command := range []string{
+				"exists", "get", "hdel", "hget", "hmget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "set", "unlink",
+				"xadd", "zadd", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+			} {
+				_, err := ask("~*", "&*", "+@all", "-"+command)
+				require.ErrorContains(t, err, "redis does not permit "+strings.ToUpper(command), command)
+			}
+			_, err := ask("~other:*", "&*", "+@all")
+			require.ErrorContains(t, err, "redis does not permit EXISTS")
+			_, err = ask("~*", "&other:*", "resetchannels", "+@all")
+			require.ErrorContains(t, err, "redis does not permit PUBLISH")
+			for _, command := range []string{"multi", "discard"} {
+				unknown, err := ask("~*", "&*", "+@all", "-"+command)
+				require.NoError(t, err)
+				require.True(t, unknown, command)
+			}
+			require.Empty(t, server.Keys(ctx, "*").Val())
+		})
+	}
 }

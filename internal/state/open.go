@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,6 +43,8 @@ type Options struct {
 	// Replicas is how many replicas must have a commit, with [Replicated].
 	Replicas int
 }
+
+func orDefault(prefix string) string { return cmp.Or(prefix, "countersign") }
 
 func (o Options) target() Target {
 	if to := o.To; len(to.Addresses) > 0 {
@@ -86,11 +89,8 @@ type conn struct {
 // A Redis that answers and refuses us, or is older than [OldestRedis], is an error at
 // once.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log, works: works{id: rand.Text()[:8]}}}
+	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: orDefault(o.Prefix), now: o.Now, log: o.Log, works: works{id: rand.Text()[:8]}}}
 	s.pipes.init(s.conn)
-	if s.prefix == "" {
-		s.prefix = "countersign"
-	}
 	if strings.ContainsAny(s.prefix, "{} \r\n") {
 		return nil, fmt.Errorf("the key prefix %q holds a brace or a space", s.prefix)
 	}
