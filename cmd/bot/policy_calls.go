@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
@@ -56,7 +57,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		}
 		if err != nil {
 			broken++
-			_, _ = fmt.Fprintf(p.stderr, "skipped: %v\n", err) // counted, and said at the end
+			_, _ = fmt.Fprintf(p.stderr, "skipped: %s\n", approvals.VisibleLine(err.Error())) // counted, and said at the end
 			continue
 		}
 		if err := lines.Encode(policy.Record(call.Proposal)); err != nil {

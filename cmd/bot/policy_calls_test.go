@@ -3,14 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -43,6 +46,16 @@ func TestWhatRanCanBeJudgedByAnotherPolicy(t *testing.T) {
 		`read_file {"path":"reports/2023-q1-sales.txt"}`, `read_file {"path":"reports/2023-q2-sales.txt"}`,
 		`delete_file {"path":"reports/2023-q1-sales.txt"}`, `delete_file {"path":"reports/2023-q2-sales.txt"}`,
 	}, said)
+
+	// What is stored may have been damaged by somebody who wants to write on this screen.
+	client.HSet(t.Context(), "countersign:{p05}:run:run-05-\x1b[2J", "d", "?", "v", 1)
+	opened, err := approvals.EncodeEvent(approvals.Opened{Batch: "batch-05-x", Run: "run-05-\x1b[2J", At: time.Now()})
+	require.NoError(t, err)
+	require.NoError(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: "countersign:{p05}:facts", Values: []any{"e", opened}}).Err())
+	words.Reset()
+	require.ErrorContains(t, run(t.Context(), []string{"policy", "calls"}, []string{"REDIS_URL=" + url}, io.Discard, &words), "1 thread could not be read")
+	require.Contains(t, words.String(), `\u001b[2J`)
+	require.NotContains(t, words.String(), "\x1b")
 
 	dir := t.TempDir()
 	file := func(name, text string) string {

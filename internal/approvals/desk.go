@@ -142,7 +142,8 @@ type Skipped struct {
 }
 
 // DecideAll makes several decisions in one commit. Those that cannot be made
-// are returned and not stored; if none can be, nothing is committed.
+// are returned and not stored; if none can be, nothing is committed. A decision that the
+// same request made before, and that is there no more, is [ErrAnswered].
 func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (Batch, []Skipped, error) {
 	now := d.now()
 	var refused map[int]error
@@ -174,7 +175,7 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 		}
 		err := refused[i]
 		if err == nil {
-			err = fmt.Errorf("call %q: %w", string(cmd.Call), ErrConflict)
+			err = fmt.Errorf("call %q: %w", string(cmd.Call), ErrAnswered)
 		}
 		skipped = append(skipped, Skipped{Call: cmd.Call, Err: err})
 	}

@@ -489,7 +489,7 @@ func TestDeskDecidesSeveralInOneCommit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, skipped, 4)
 	require.Equal(t, Skipped{"c1", skipped[1].Err}, skipped[1])
-	require.ErrorIs(t, skipped[1].Err, ErrConflict)
+	require.ErrorIs(t, skipped[1].Err, ErrAnswered)
 
 	_, _, err = d.DecideAll(t.Context(), "?", "r4", cmds)
 	require.ErrorIs(t, err, ErrNotFound)

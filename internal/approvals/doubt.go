@@ -77,7 +77,7 @@ func (a Approval) takes(v Verdict) error {
 		return nil
 	case RunAgain, Happened, GiveUp:
 		if !a.InDoubt() {
-			return fmt.Errorf("%w: call %q is not in doubt", ErrInvalid, string(a.Call.ID))
+			return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotInDoubt)
 		}
 		return nil
 	}
@@ -131,7 +131,7 @@ func (b Batch) report(cmd Report) (Batch, []Event, error) {
 	}
 	a := b.Approvals[i]
 	if !a.InDoubt() {
-		return b, nil, fmt.Errorf("%w: call %q is not in doubt", ErrInvalid, string(cmd.Call))
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNotInDoubt)
 	}
 	e, err := cmd.Execution.check(cmd.At)
 	if err != nil {

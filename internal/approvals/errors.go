@@ -61,6 +61,9 @@ var (
 	// ErrInDoubt: people are asked whether the call took effect, so it can be
 	// neither approved, denied nor changed. See [Doubt].
 	ErrInDoubt = errors.New("in doubt: it is answered with a verdict of its own")
+	// ErrNotInDoubt: nobody is asked whether the call took effect. It is an ErrInvalid
+	// too.
+	ErrNotInDoubt = fmt.Errorf("%w: not in doubt", ErrInvalid)
 	// ErrOpen: results were asked for while something is still pending.
 	ErrOpen = errors.New("not all calls are decided")
 )

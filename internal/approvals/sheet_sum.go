@@ -45,7 +45,7 @@ func whyOf(err error) Why {
 		{ErrDecided, WhyDecided},
 		{ErrReasonNeeded, WhyReason},
 		{ErrNotFound, WhyGone},
-		{ErrConflict, WhyTakenBack},
+		{ErrAnswered, WhyTakenBack},
 		{ErrUnreadable, WhyUnreadable},
 		{errTooLate, WhyTooLate},
 		{ErrInvalid, WhyInvalid},

@@ -2,6 +2,7 @@ package slackui_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,26 @@ func TestAPressOnApproveAllThatIsDeliveredAgainChangesNothing(t *testing.T) {
 	}
 	require.Equal(t, b.Version+4, o.batch(b.ID).Version)
 	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "You already approved this call")
+}
+
+// A press that is delivered again after its person took the approvals back approves
+// nothing anew, and says nothing: it had its answer.
+func TestAPressOnApproveAllIsNotCountedAgainAfterItWasTakenBack(t *testing.T) {
+	two := sre
+	two.Need = 2
+	o, root, b := one(t, four(two)...)
+	press := inOps(pressed("U0BOB", "1.a", "all.0", allOf(b, 0, 1, 2, 3)), root)
+	require.Equal(t, 200, o.deliver(press))
+	for i := range 4 {
+		require.Equal(t, 200, o.deliver(inOps(pressed("U0BOB", fmt.Sprintf("2.%d", i), fmt.Sprintf("retract.%d", i), button(b, i)), root)))
+		require.Empty(t, o.batch(b.ID).Approvals[i].Decisions)
+	}
+	require.Equal(t, 200, o.deliver(press))
+	for i := range 4 {
+		require.Empty(t, o.batch(b.ID).Approvals[i].Decisions)
+	}
+	require.Empty(t, o.whispers("U0BOB", root))
+	require.Equal(t, 1, o.log.says("calls approved together"))
 }
 
 // What the person did not see is not approved, and they read which call it is;

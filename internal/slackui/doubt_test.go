@@ -87,6 +87,17 @@ func TestOnlyThoseWhoMayApproveAnswerADoubt(t *testing.T) {
 	}
 }
 
+// An old copy of the store may have no doubt about a call whose card asks about one. Who
+// answers it there reads how the call stands.
+func TestAnAnswerToADoubtThatIsGoneIsExplained(t *testing.T) {
+	o, root, b := inDoubt(t)
+	card := o.card("U0BOB", root)
+	o.moves(b, func(now *approvals.Batch) { now.Approvals[0].Doubt = approvals.Doubt{} })
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", card, "again", 0))
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "it has not run. Nothing changed.")
+}
+
 // None of the answers stands out, and the one that can do harm is the last and asks
 // first. What is in doubt and what each answer does are in blocks of their own, which
 // Slack does not fold away with a long text.

@@ -2,6 +2,7 @@ package interact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -62,8 +63,13 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		return at, false, fmt.Errorf("approve %d calls of batch %s: %w", len(cmds), b.ID, err)
 	}
 	at.Batch = after
-	s.logAll(ctx, p, after, len(cmds)-len(skipped))
+	if n := len(cmds) - len(skipped); n > 0 && !repeated {
+		s.logAll(ctx, p, after, n)
+	}
 	for _, x := range skipped {
+		if errors.Is(x.Err, approvals.ErrAnswered) {
+			continue // the press was delivered again, and its person has decided anew since
+		}
 		a, _ := after.Approval(x.Call)
 		if len(skipped) == len(cmds) && len(left) == 0 {
 			at.Approval = a

@@ -102,6 +102,8 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 		return settledWords(a), true
 	case errors.Is(err, approvals.ErrExpired) && a.Approval.InDoubt():
 		return blockkit.Ours("Too late: the deadline was %s. Nothing changed. The call won't run again.", blockkit.When(a.Approval.Requirement.Deadline)), true
+	case errors.Is(err, approvals.ErrNotInDoubt):
+		return blockkit.Ours("Nobody is asked what became of this call: it has not run. Nothing changed. Open the request with `/countersign list` to approve or deny it."), true
 	case errors.Is(err, approvals.ErrInDoubt):
 		return blockkit.Ours("It isn't known whether this call took effect, so it can't be approved, denied or edited. Nothing changed. Open the request with `/countersign list` and press Run it again, It happened or Give up."), true
 	case errors.Is(err, approvals.ErrExpired):

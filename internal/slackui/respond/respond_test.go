@@ -109,7 +109,7 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		approvals.ErrOwnRequest: "You asked for this", approvals.ErrNotEligible: "You can't approve this", approvals.ErrStale: "edited the arguments",
 		approvals.ErrDecided: "You already approved", approvals.ErrNotFound: "no longer exists", approvals.ErrRefused: "policy refuses",
 		approvals.ErrReasonNeeded: "needs a reason", approvals.ErrNoDecision: "no decision to take back", approvals.ErrAbsence: "60 days at most", ErrNoForm: "can't be edited here",
-		approvals.ErrDenied: "Someone denied this call", approvals.ErrAmendments: "edited 10 times",
+		approvals.ErrDenied: "Someone denied this call", approvals.ErrAmendments: "edited 10 times", approvals.ErrNotInDoubt: "it has not run", approvals.ErrInDoubt: "It isn't known whether",
 		approvals.ErrConflict: "Try again", ref.ErrPointer: "damaged", ErrForm: "didn't open the form",
 		inbound.ErrOtherTeam: "another Slack workspace", inbound.ErrNoTeam: "without a workspace", directory.ErrGone: "deactivated", directory.ErrBot: "bots", directory.ErrGuest: "Guests", directory.ErrStranger: "other organizations",
 	} {
