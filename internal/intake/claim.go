@@ -60,6 +60,10 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 			s.conclude(ctx, x, call, approvals.Execution{State: approvals.Refused, At: now, Words: cut(refused.Reason)})
 		}
 	}
+	if errors.Is(err, ErrNowAsks) && !kept.NowAsks {
+		kept.NowAsks = true
+		err = cmp.Or(s.save(ctx, string(id), recordMemo, rec.with(i, kept), version), err)
+	}
 	if err != nil {
 		return Claim{}, fmt.Errorf("claim call %q: %w", string(call), err)
 	}

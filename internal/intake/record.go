@@ -68,6 +68,7 @@ type storedCall struct {
 	Refused     string               `json:"refused,omitempty"`    // by the policy, when it was about to be claimed
 	RefusedBy   string               `json:"refused_by,omitempty"` // the rule
 	RefusedAt   time.Time            `json:"refused_at,omitzero"`
+	NowAsks     bool                 `json:"now_asks,omitempty"` // nobody was asked, and the policy asked people when it was about to be claimed
 	Report      *storedReport        `json:"report,omitempty"`
 }
 

@@ -50,9 +50,10 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 // or its decision is not used and not too old. A denial stands as long as an
 // approval would, so that an agent in a loop does not ask people again and again.
 // A refusal stands for the caller that it was just made for, and so does a
-// permission to execute a call here, unless its caller was told to ask again. Where
-// a call was claimed to be executed here, a caller that asks again gets what became
-// of it, until a caller has got it.
+// permission to execute a call here, unless its caller was told to ask again. A
+// permission that the policy took back, as a claim found, stands for nobody. Where a call
+// was claimed to be executed here, a caller that asks again gets what became of it, until
+// a caller has got it.
 func (s *Service) usable(r Request, x found) bool {
 	call := r.Calls[0]
 	switch call.Outcome {
@@ -65,7 +66,7 @@ func (s *Service) usable(r Request, x found) bool {
 		if x.rec.Here && !call.ClaimedAt.IsZero() {
 			return !call.Answered
 		}
-		return call.ClaimedAt.IsZero() && s.c.Now().Before(call.UsableUntil)
+		return call.ClaimedAt.IsZero() && !x.rec.Calls[0].NowAsks && s.c.Now().Before(call.UsableUntil)
 	case OutcomeDenied:
 		return call.ClaimedAt.IsZero() && s.c.Now().Before(call.UsableUntil)
 	case OutcomeRefused:

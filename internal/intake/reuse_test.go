@@ -86,6 +86,26 @@ func TestARefusalIsAskedAnewAndAnswersWhoeverAsked(t *testing.T) {
 	require.Equal(t, intake.OutcomeAllowed, w.ask(a).Calls[0].Outcome)
 }
 
+// Whoever is told to ask again, because the policy asks people about the call by now, does
+// not find the permission of before.
+func TestAPermissionThatThePolicyTookBackIsNotFoundAgain(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	free := again("a")
+	free.Calls[0].Tool = "free"
+	first := w.ask(free)
+	require.Equal(t, intake.OutcomeAllowed, first.Calls[0].Outcome)
+	require.Equal(t, first.ID, w.ask(free).ID)
+	w.policy.set("free", approvals.Ask{Requirement: needs("bob")})
+	for range 2 {
+		_, err := w.Claim(ctx, claude, first.ID, "toolu_a")
+		require.ErrorIs(t, err, intake.ErrNowAsks)
+	}
+	next := w.ask(free)
+	require.NotEqual(t, first.ID, next.ID)
+	require.Equal(t, intake.OutcomePending, next.Calls[0].Outcome)
+	require.Equal(t, next.ID, w.ask(free).ID)
+}
+
 func TestAFingerprintIsOfEverythingThatIsApproved(t *testing.T) {
 	w := newWorld(t)
 	w.ask(again("a"))
