@@ -20,9 +20,10 @@ import (
 // agents are those of the configuration as it was loaded last. What of it can
 // change while the bot runs is about them.
 type agents struct {
-	now  atomic.Pointer[map[string]agentrun.Agent]
-	age  atomic.Int64                                                                   // how long threads are kept, as a duration
-	make func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) // as at the start
+	now    atomic.Pointer[map[string]agentrun.Agent]
+	age    atomic.Int64                                                                   // how long threads are kept, as a duration
+	make   func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) // as at the start
+	tokens *config.Credentials                                                            // of agents that run elsewhere and of people; they follow the configuration
 
 	changing sync.Mutex      // held while they are replaced; guards what follows
 	of       config.Config   // that they were made of
@@ -41,6 +42,7 @@ func (a *agents) load(c config.Config, sets config.ToolSets) error {
 		return err
 	}
 	a.of, a.sets = c, sets
+	a.tokens.Follow(c)
 	a.now.Store(&made)
 	a.age.Store(int64(c.Retention.ThreadAge()))
 	return nil
@@ -71,7 +73,7 @@ func (b *bot) reload(ctx context.Context) {
 			b.log.ErrorContext(ctx, "the configuration cannot be loaded; the previous one stays active", slog.Any("err", err))
 			return
 		}
-		b.log.InfoContext(ctx, "the configuration was loaded again; runs take it up when they continue", slog.Any("keys", reloaded))
+		b.log.InfoContext(ctx, "the configuration was loaded again; tokens count at once, and runs take up the rest when they continue", slog.Any("keys", reloaded))
 	}
 }
 

@@ -93,6 +93,9 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	b.agents.make = func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) {
 		return newAgents(c, e, sets, b.model, log)
 	}
+	if b.agents.tokens, err = config.NewCredentials(c, log); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
@@ -124,7 +127,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	records := timely{b.store, b.clock}
 	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(records)), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, records, rand.Text(), time.Now)
-	b.remote, err = newRemoteAgents(c, log)
+	b.remote = newRemoteAgents(c, b.agents.tokens)
 	if err == nil {
 		b.receipts, b.keys, err = c.Receipts.Open()
 	}

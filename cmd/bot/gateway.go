@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"log/slog"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -25,15 +24,15 @@ func addGateways(agents map[string]agentrun.Agent, c config.Config, sets config.
 }
 
 // newRemoteClients returns the clients of the gateways of the configuration.
-func newRemoteClients(c config.Config, log *slog.Logger) (all []remoteAgent, problems []error) {
+func newRemoteClients(c config.Config, tokens []*config.Tokens) (all []remoteAgent) {
 	for _, g := range c.Gateways {
 		for _, a := range g.Remotes() {
-			r, err := newRemoteAgent(a, log)
+			r := newRemoteAgent(a, tokens[len(all)])
 			r.doors = []intake.Door{intake.DoorGateway}
-			all, problems = append(all, r), append(problems, err)
+			all = append(all, r)
 		}
 	}
-	return all, problems
+	return all
 }
 
 // newGateway makes the gateway; without one in the configuration there is none.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -25,17 +23,15 @@ type remoteAgent struct {
 
 // newRemoteAgents returns the remote agents of the configuration, and the clients
 // of its gateways.
-func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
-	all, problems := newRemoteClients(c, log)
-	for _, a := range c.RemoteAgents {
-		r, err := newRemoteAgent(a, log)
-		all, problems = append(all, r), append(problems, err)
+func newRemoteAgents(c config.Config, tokens *config.Credentials) []remoteAgent {
+	all := newRemoteClients(c, tokens.Clients)
+	for i, a := range c.RemoteAgents {
+		all = append(all, newRemoteAgent(a, tokens.Agents[i]))
 	}
-	return all, errors.Join(problems...)
+	return all
 }
 
-func newRemoteAgent(a config.RemoteAgent, log *slog.Logger) (remoteAgent, error) {
-	tokens, err := config.NewTokens(a, log)
+func newRemoteAgent(a config.RemoteAgent, tokens *config.Tokens) remoteAgent {
 	r := remoteAgent{tokens: tokens, client: intake.Client{
 		Name: a.Name, Owner: a.Owner, Channel: a.Channel, OpenLimit: a.OpenLimit, PerMinute: a.PerMinute, Within: a.Within,
 	}}
@@ -56,7 +52,7 @@ func newRemoteAgent(a config.RemoteAgent, log *slog.Logger) (remoteAgent, error)
 			r.client.Fulfills = append(r.client.Fulfills, intake.Fulfills{Agent: f.Agent, Tool: tool})
 		}
 	}
-	return r, err
+	return r
 }
 
 // newIntake makes what the doors of remote agents work with.

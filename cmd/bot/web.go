@@ -24,7 +24,7 @@ func (b *bot) newWeb(ctx context.Context, c config.Config, refuses func(*http.Re
 	if c.Web.Agent == "" {
 		return nil, nil
 	}
-	people, err := newWebPeople(ctx, b.ui, c, b.log)
+	people, err := newWebPeople(ctx, b.ui, c, b.agents.tokens.People, b.log)
 	if err != nil {
 		return nil, err
 	}
@@ -51,28 +51,16 @@ type webPeople struct {
 	mayAsk map[string]approvals.From
 }
 
-func newWebPeople(ctx context.Context, ui *slackui.UI, c config.Config, log *slog.Logger) (*webPeople, error) {
-	type person struct {
-		user   approvals.UserID
-		tokens *config.Tokens
-	}
-	var all []person
-	for _, p := range c.Web.People {
-		tokens, err := p.OpenTokens(log)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, person{p.User, tokens})
-	}
+func newWebPeople(ctx context.Context, ui *slackui.UI, c config.Config, tokens []*config.Tokens, log *slog.Logger) (*webPeople, error) {
 	proxies, err := c.HTTP.TrustedProxies()
 	if err != nil {
 		return nil, err
 	}
 	of := bearer.PeopleConfig{Now: time.Now, Log: log, Proxies: proxies, Tokens: func() []bearer.Token {
 		var now []bearer.Token
-		for _, p := range all {
-			for _, h := range p.tokens.Now(ctx) {
-				now = append(now, bearer.Token{Sum: bearer.Sum(h), User: p.user})
+		for i, p := range c.Web.People {
+			for _, h := range tokens[i].Now(ctx) {
+				now = append(now, bearer.Token{Sum: bearer.Sum(h), User: p.User})
 			}
 		}
 		return now

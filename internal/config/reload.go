@@ -24,7 +24,10 @@ func (c Config) Again() (Config, error) {
 // reloadable are the keys that can change while the bot runs. They are read whenever a
 // run is claimed or each time they are used, and nothing made at the start depends on
 // them.
-var reloadable = []string{"agents[].instructions", "agents[].model", "agents[].model_api", "agents[].timeout", "agents[].limits", "retention"}
+var reloadable = []string{
+	"agents[].instructions", "agents[].model", "agents[].model_api", "agents[].timeout", "agents[].limits", "retention",
+	"remote_agents[].tokens", "gateways[].clients[].tokens", "web.people[].tokens",
+}
 
 // Changes are the keys that are different in the other configuration: those that
 // can be taken up while the bot runs, and those that need a restart.

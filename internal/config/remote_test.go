@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,8 +92,10 @@ func TestTokensAreReplacedWithoutARestart(t *testing.T) {
 	}
 	put(hashOf("one"))
 	var log bytes.Buffer
-	tokens, err := NewTokens(RemoteAgent{Name: "ci", Tokens: []string{hashOf("zero")}, TokensFile: path}, slog.New(slog.NewTextHandler(&log, nil)))
+	of := Config{RemoteAgents: []RemoteAgent{{Name: "ci", Tokens: []string{hashOf("zero")}, TokensFile: path}}}
+	all, err := NewCredentials(of, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
+	tokens := all.Agents[0]
 	has := func(names ...string) {
 		t.Helper()
 		var want []TokenHash
@@ -113,4 +116,39 @@ func TestTokensAreReplacedWithoutARestart(t *testing.T) {
 	has("zero", "two")
 	require.NoError(t, os.Remove(path))
 	has("zero", "two")
+	of.RemoteAgents[0].Tokens = []string{hashOf("three"), hashOf("four")}
+	all.Follow(of)
+	has("three", "four", "two")
+	of.RemoteAgents[0].Tokens = nil
+	all.Follow(of)
+	has("two")
+}
+
+// Each client of a gateway, and each person, has the tokens that are listed for it.
+func TestListedTokensFollowTheConfiguration(t *testing.T) {
+	of := func(prefix string) Config {
+		tokens := func(name string) []string { return []string{hashOf(prefix + name)} }
+		return Config{
+			RemoteAgents: []RemoteAgent{{Name: "ci", Tokens: tokens("ci")}},
+			Gateways: []Gateway{
+				{Name: "one", Clients: []GatewayClient{{Tokens: tokens("a")}, {Tokens: tokens("b")}}},
+				{Name: "two", Clients: []GatewayClient{{Tokens: tokens("c")}}},
+			},
+			Web: Web{People: []WebPerson{{User: "U0ANN", Tokens: tokens("ann")}, {User: "U0BOB", Tokens: tokens("bob")}}},
+		}
+	}
+	all, err := NewCredentials(of("old-"), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	has := func(prefix string) {
+		t.Helper()
+		for i, name := range []string{"a", "b", "c", "ci", "ann", "bob"} {
+			one := slices.Concat(all.Clients, all.Agents, all.People)[i]
+			require.Equal(t, []TokenHash{sha256.Sum256([]byte(prefix + name))}, one.Now(t.Context()))
+		}
+	}
+	has("old-")
+	all.Follow(of("new-"))
+	has("new-")
+	_, restart := of("old-").Changes(of("new-"))
+	require.Empty(t, restart)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +65,25 @@ func readTokens(path string) ([]TokenHash, error) {
 
 // hashesOf returns the tokens of a list and of a file.
 func hashesOf(list []string, file string) ([]TokenHash, error) {
+	t := &Tokens{file: file}
+	err := t.read(list)
+	return t.hashes, err
+}
+
+// read reads the tokens of a list and of the file.
+func (t *Tokens) read(list []string) error {
+	var ofList, ofFile error
+	t.listed, ofList = listedTokens(list)
+	if t.file != "" {
+		if t.inFile, ofFile = readTokens(t.file); ofFile != nil {
+			ofFile = fmt.Errorf("tokens_file: %w", ofFile)
+		}
+	}
+	t.hashes = slices.Concat(t.listed, t.inFile)
+	return errors.Join(ofList, ofFile)
+}
+
+func listedTokens(list []string) ([]TokenHash, error) {
 	var all []TokenHash
 	var problems []error
 	for i, t := range list {
@@ -74,14 +94,57 @@ func hashesOf(list []string, file string) ([]TokenHash, error) {
 		}
 		all = append(all, h)
 	}
-	if file != "" {
-		more, err := readTokens(file)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("tokens_file: %w", err))
-		}
-		all = append(all, more...)
+	return all, errors.Join(problems...)
+}
+
+// Credentials are the tokens of a configuration as they are now.
+type Credentials struct {
+	Clients []*Tokens // of the gateways, by gateway and client
+	Agents  []*Tokens // of the remote agents
+	People  []*Tokens // of the web
+}
+
+// NewCredentials returns the tokens of a configuration that [Config.Check] has accepted.
+func NewCredentials(c Config, log *slog.Logger) (*Credentials, error) {
+	all := &Credentials{}
+	var problems []error
+	add := func(to *[]*Tokens, of string, list []string, file string) {
+		t := &Tokens{of: of, file: file, log: log, stamp: stampOf(file)}
+		*to, problems = append(*to, t), append(problems, t.read(list))
+	}
+	for _, r := range c.clients() {
+		add(&all.Clients, r.Name, r.Tokens, r.TokensFile)
+	}
+	for _, a := range c.RemoteAgents {
+		add(&all.Agents, a.Name, a.Tokens, a.TokensFile)
+	}
+	for _, p := range c.Web.People {
+		add(&all.People, string(p.User), p.Tokens, p.TokensFile)
 	}
 	return all, errors.Join(problems...)
+}
+
+// Follow takes up the tokens that a changed configuration lists. It has the same gateways,
+// clients, remote agents and people.
+func (c *Credentials) Follow(now Config) {
+	for i, r := range now.clients() {
+		c.Clients[i].follow(r.Tokens)
+	}
+	for i, a := range now.RemoteAgents {
+		c.Agents[i].follow(a.Tokens)
+	}
+	for i, p := range now.Web.People {
+		c.People[i].follow(p.Tokens)
+	}
+}
+
+// clients are those of all gateways.
+func (c Config) clients() []RemoteAgent {
+	var all []RemoteAgent
+	for _, g := range c.Gateways {
+		all = append(all, g.Remotes()...)
+	}
+	return all
 }
 
 // Tokens are the tokens of a remote agent or a person as they are now: their file
@@ -89,13 +152,14 @@ func hashesOf(list []string, file string) ([]TokenHash, error) {
 // that cannot be used changes nothing, and that is logged once.
 type Tokens struct {
 	of   string
-	list []string
 	file string
 	log  *slog.Logger
 
 	mu     sync.Mutex
 	stamp  stamp
-	hashes []TokenHash
+	listed []TokenHash
+	inFile []TokenHash
+	hashes []TokenHash // all of these
 }
 
 // A stamp tells one content of a file from another without reading it.
@@ -103,18 +167,6 @@ type stamp struct {
 	size     int64
 	modified time.Time
 	missing  bool
-}
-
-// NewTokens returns the tokens of a remote agent that [Config.Check] has accepted.
-func NewTokens(a RemoteAgent, log *slog.Logger) (*Tokens, error) {
-	return newTokens(a.Name, a.Tokens, a.TokensFile, log)
-}
-
-func newTokens(of string, list []string, file string, log *slog.Logger) (*Tokens, error) {
-	t := &Tokens{of: of, list: list, file: file, log: log, stamp: stampOf(file)}
-	var err error
-	t.hashes, err = hashesOf(list, file)
-	return t, err
 }
 
 // Now returns the tokens of now. Nobody changes the list.
@@ -129,14 +181,24 @@ func (t *Tokens) Now(ctx context.Context) []TokenHash {
 		return t.hashes
 	}
 	t.stamp = now
-	hashes, err := hashesOf(t.list, t.file)
+	read, err := readTokens(t.file)
 	if err != nil {
 		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
 			slog.String("of", t.of), slog.Any("err", err))
 		return t.hashes
 	}
-	t.hashes = hashes
-	return hashes
+	t.inFile = read
+	t.hashes = slices.Concat(t.listed, t.inFile)
+	return t.hashes
+}
+
+// follow replaces the listed tokens, which [Config.Check] has accepted. Those of the file
+// stay, also if it cannot be read now.
+func (t *Tokens) follow(list []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listed, _ = listedTokens(list)
+	t.hashes = slices.Concat(t.listed, t.inFile)
 }
 
 func stampOf(path string) stamp {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -53,11 +52,6 @@ var SystemPrompts = []string{"server", ClientSystemPrompt}
 
 // ClientSystemPrompt makes the system messages of clients instructions.
 const ClientSystemPrompt = "client"
-
-// OpenTokens returns the tokens of the person.
-func (p WebPerson) OpenTokens(log *slog.Logger) (*Tokens, error) {
-	return newTokens(string(p.User), p.Tokens, p.TokensFile, log)
-}
 
 // Emails reports whether people are found by their address.
 func (w Web) Emails() bool {
