@@ -192,6 +192,10 @@ func asks(run Run, b approvals.Batch, calls []RuledCall) error {
 		if name, ok := names[ref.ID]; !ok || name != ref.Name {
 			return fmt.Errorf("%w: its batch %s asks about call %q of %q, which it did not make", approvals.ErrUnreadable, b.ID, string(ref.ID), ref.Name)
 		}
+		delete(names, ref.ID)
+	}
+	if left := len(calls) - run.Asks; run.Asks > 0 && len(names) != left {
+		return fmt.Errorf("%w: its batch %s asks about %d of its calls, not %d", approvals.ErrUnreadable, b.ID, len(calls)-len(names), run.Asks)
 	}
 	return nil
 }

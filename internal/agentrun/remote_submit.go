@@ -152,6 +152,7 @@ func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest)
 			return Commit{}, Ruled{}, fmt.Errorf("open the batch of run %s: %w", id, err)
 		}
 		run.Status, run.Deferred, thread.Active, out.Opens = RunDeferred, batch, id, &open
+		run.Asks = len(asked) + len(elsewhere)
 	}
 	run.To, thread.Messages = len(messages), len(messages)
 	out.Thread, out.Runs = &thread, []Run{run}

@@ -41,6 +41,7 @@ type Run struct {
 	Parent       approvals.RunID   // the deferred run that this one resumes
 	Batch        approvals.BatchID // of Parent, on a resume run
 	Deferred     approvals.BatchID // what this run waits for, when deferred
+	Asks         int               // of a remote run: how many of its calls are in Deferred; 0 if an older version deferred it
 	Agent        string
 	Executor     approvals.Executor // empty: a [Runner]; see [RemoteRequest]
 	CallsOnly    bool               // it executes the calls of Parent, a remote run, and asks no model; see [Runner.Execute]

@@ -72,6 +72,30 @@ func TestADamagedBatchLetsNoCallRun(t *testing.T) {
 	}
 }
 
+// One of several calls that a damaged batch has lost is not taken for a permitted one either,
+// not even if another is there twice.
+func TestADamagedBatchThatLostOneOfSeveralCallsLetsNoneRun(t *testing.T) {
+	for name, damage := range map[string]func(b *approvals.Batch){
+		"lost":                   func(b *approvals.Batch) { b.Approvals = b.Approvals[:1] },
+		"lost, the other twice":  func(b *approvals.Batch) { b.Approvals[1] = b.Approvals[0] },
+		"lost, with its request": func(b *approvals.Batch) { b.Approvals = b.Approvals[1:] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, ctx := newWorld(t), t.Context()
+			r := w.ask(ask("x", "write", "write", "free"))
+			w.deny(r, "c1", "no")
+			w.damages(r, damage)
+			_, err := w.Get(ctx, claude, r.ID)
+			require.ErrorIs(t, err, approvals.ErrUnreadable)
+			w.policy.set("write", approvals.Permit{})
+			for _, call := range []approvals.ToolCallID{"c0", "c1", "c2"} {
+				_, err = w.Claim(ctx, claude, r.ID, call)
+				require.ErrorIs(t, err, approvals.ErrUnreadable)
+			}
+		})
+	}
+}
+
 // A claim that lost its time was made all the same.
 func TestAClaimThatLostItsTimeIsNotMadeAgain(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()

@@ -72,6 +72,7 @@ type storedRun struct {
 	Executor   approvals.Executor `json:"executor,omitempty"`
 	CallsOnly  bool               `json:"calls_only,omitempty"`
 	Via        string             `json:"via,omitempty"`
+	Asks       int                `json:"asks,omitempty"`
 
 	Instructions string `json:"instructions,omitempty"`
 }
@@ -119,7 +120,7 @@ func encodeRun(r agentrun.Run) ([]byte, error) {
 	return encode(storedRun{
 		current, r.ID, r.Thread, storedOrigin(r.Origin), r.Parent, r.Batch, r.Deferred, r.Agent, r.Requester,
 		r.Prompt, r.Status, r.Activity, r.Steps, r.From, r.To, storedUsage(r.Usage), r.Output, r.Failure,
-		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes, r.Executor, r.CallsOnly, r.Via, r.Instructions,
+		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes, r.Executor, r.CallsOnly, r.Via, r.Asks, r.Instructions,
 	})
 }
 
@@ -131,7 +132,7 @@ func decodeRun(d []byte) (agentrun.Run, error) {
 		Activity: r.Activity, Steps: r.Steps, From: r.From, To: r.To, Usage: agentrun.Usage(r.Usage),
 		Output: r.Output, Failure: r.Failure, Owner: r.Owner, LeaseEnds: r.LeaseEnds, CreatedAt: r.CreatedAt,
 		EndedAt: r.EndedAt, Supersedes: r.Supersedes, Executor: r.Executor, CallsOnly: r.CallsOnly, Via: r.Via,
-		Instructions: r.Instructions,
+		Asks: r.Asks, Instructions: r.Instructions,
 	}, err
 }
 

@@ -130,6 +130,10 @@ func samples() map[string]any {
 			ID: "run-17-a", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "api", Team: "claude", Channel: "C1", Root: "req-1"},
 			Deferred: "batch-17-b", Agent: "claude", Executor: "api", Requester: "U1", Status: agentrun.RunDeferred, To: 1, CreatedAt: noon,
 		},
+		"run.v1.asks": agentrun.Run{
+			ID: "run-17-a", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "api", Team: "claude", Channel: "C1", Root: "req-1"},
+			Deferred: "batch-17-b", Asks: 2, Agent: "claude", Executor: "api", Requester: "U1", Status: agentrun.RunDeferred, To: 1, CreatedAt: noon,
+		},
 		"run.v1.calls_only": agentrun.Run{
 			ID: "run-17-b", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "client", Team: "claude", Channel: "C1", Root: "req-1"},
 			Parent: "run-17-a", Batch: "batch-17-b", Agent: "claude", CallsOnly: true, Requester: "U1", Status: agentrun.RunWaiting,
