@@ -20,6 +20,9 @@ const (
 // its bytes, so nothing in it can be outdated. Whoever gets one shares what it points to
 // with others, and modifies nothing of it. The zero value is ready to use.
 type decoded[T any] struct {
+	once sync.Once
+	clip func(v reflect.Value) // nil: there is nothing to clip
+
 	mu         sync.Mutex
 	young, old map[string]T
 	size       int // of the texts of young
@@ -36,7 +39,10 @@ func (d *decoded[T]) get(doc []byte, decode func([]byte) (T, error)) (T, error) 
 	}
 	v, err := decode(doc)
 	if err == nil && textLength(doc) <= longestDecoded {
-		clip(reflect.ValueOf(&v).Elem())
+		d.once.Do(func() { d.clip = clipOf(reflect.TypeFor[T]()) })
+		if d.clip != nil {
+			d.clip(reflect.ValueOf(&v).Elem())
+		}
 		d.keep(string(doc), v)
 	}
 	return v, err
@@ -71,31 +77,55 @@ func (d *decoded[T]) put(doc string, v T) {
 	d.size += length
 }
 
-// clip takes their spare capacity from all slices in what was decoded, so that two who
-// append to the same one do not write to the same place. It does not look into maps: those
-// of stored documents have no slices.
-func clip(v reflect.Value) {
-	switch v.Kind() {
+// clipOf returns what takes their spare capacity from all slices in a value of the type, so
+// that two who append to the same one do not write to the same place. It is nil if there can
+// be none. It does not look into maps: those of stored documents have no slices. The type
+// must not contain itself.
+func clipOf(t reflect.Type) func(v reflect.Value) {
+	switch t.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
-			clip(v.Elem())
+		clip := clipOf(t.Elem())
+		if clip == nil {
+			return nil
 		}
-	case reflect.Struct:
-		for _, f := range v.Fields() {
-			if f.CanSet() {
-				clip(f)
+		return func(v reflect.Value) {
+			if !v.IsNil() {
+				clip(v.Elem())
 			}
 		}
 	case reflect.Slice:
-		if v.Cap() > v.Len() {
+		clip := clipOf(t.Elem())
+		return func(v reflect.Value) {
 			v.SetCap(v.Len())
-		}
-		if k := v.Type().Elem().Kind(); k == reflect.Struct || k == reflect.Slice || k == reflect.Pointer {
-			for i := range v.Len() {
+			for i := 0; clip != nil && i < v.Len(); i++ {
 				clip(v.Index(i))
 			}
 		}
+	case reflect.Struct:
+		return clipOfStruct(t)
 	default: // it has no slices
+		return nil
+	}
+}
+
+func clipOfStruct(t reflect.Type) func(v reflect.Value) {
+	type field struct {
+		at   int
+		clip func(v reflect.Value)
+	}
+	var fields []field
+	for i := range t.NumField() {
+		if clip := clipOf(t.Field(i).Type); clip != nil && t.Field(i).IsExported() {
+			fields = append(fields, field{i, clip})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return func(v reflect.Value) {
+		for _, f := range fields {
+			f.clip(v.Field(f.at))
+		}
 	}
 }
 
