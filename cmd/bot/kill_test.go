@@ -118,7 +118,9 @@ func newWorldBehind(t *testing.T, server *statetest.Instance, way http.RoundTrip
 		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
 	}
 	if way != nil {
-		workspace.Client, workspace.RetryScale = &http.Client{Transport: way}, 0.01
+		// The last attempt to deliver an event comes 18 seconds after the first: two
+		// failovers in a row take less.
+		workspace.Client, workspace.RetryScale = &http.Client{Transport: way}, 0.05
 	}
 	w.slack = slacksim.New(workspace)
 	slackServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

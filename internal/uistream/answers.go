@@ -184,6 +184,12 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 		o.refused, o.words = err, words
 		return o, nil
 	}
+	if o.approval.Status == approvals.Pending {
+		if d, ok := o.approval.DecisionBy(user); !ok || d.Verdict != a.verdict { // the answer was handled before
+			o.refused, o.words = approvals.ErrAnswered, wordsTakenBack
+			return o, nil
+		}
+	}
 	if !c.Repeated {
 		s.c.Log.InfoContext(ctx, "decided on the web", slog.String("user", string(user)), slog.String("batch", string(o.batch.ID)),
 			slog.String("verdict", string(a.verdict)), slog.String("status", string(o.approval.Status)))

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/uistream"
 )
@@ -186,6 +188,46 @@ func TestAnAnswerBesideTheProtocolIsForThoseWhoMayReadTheCall(t *testing.T) {
 	require.Empty(t, w.executed())
 	require.Contains(t, body(t, w.client(bob).do(http.MethodPost, path, object{"approved": true})), `"status":"approved"`)
 	require.Eventually(t, func() bool { return len(w.executed()) == 1 }, waitTime, tick)
+}
+
+// A client sends what was answered before with every message. A decision that its person
+// took back meanwhile does not count again by that, and nobody is told that it does.
+func TestAnAnswerThatWasTakenBackDoesNotCountAgain(t *testing.T) {
+	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) { c.Hold = 200 * time.Millisecond })
+	c := w.client(alice)
+	message, asked := c.ask("two:a")
+	part := responded("two", "c0.0.0", asked["c0.0.0"], true, "a")
+	at := "/api/chat/" + c.chat + "/approvals/" + asked["c0.0.0"]
+	older := object{"id": c.chat, "messages": []any{
+		userMessage("u1", "x"), object{"id": message, "role": "assistant", "parts": []any{part}}, userMessage("u2", "say next"),
+	}}
+	decisions := func() int {
+		x, err := w.caseOf(t.Context(), bob, "a")
+		require.NoError(t, err)
+		return len(x.Approval.Decisions)
+	}
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "counts")
+	require.Equal(t, 1, decisions())
+	x, err := w.caseOf(t.Context(), alice, "a")
+	require.NoError(t, err)
+	_, err = w.desk.RetractCase(t.Context(), x, "back")
+	require.NoError(t, err)
+
+	got := short(read(t, c.answer(message, part)).all())
+	require.Contains(t, got, "You took this decision back")
+	require.NotContains(t, got, "counts")
+	require.Zero(t, decisions())
+	r := c.do(http.MethodPost, at, object{"approved": true, "reason": "because"})
+	require.Equal(t, http.StatusConflict, r.code)
+	require.Contains(t, body(t, r), "You took this decision back")
+	require.Zero(t, decisions())
+	require.Equal(t, http.StatusOK, c.do(http.MethodPost, at, object{"approved": true, "reason": "on second thoughts"}).code)
+	require.Equal(t, 1, decisions(), "what is said anew counts")
+	_, err = w.desk.RetractCase(t.Context(), x, "back again")
+	require.NoError(t, err)
+	require.NoError(t, w.decide(t.Context(), bob, "a", approvals.Approve, ""))
+	require.Contains(t, short(read(t, c.do(http.MethodPost, uistream.Path, older)).all()), "superseded", "alice approved it no more")
+	require.Empty(t, w.executed())
 }
 
 func TestAnAnswerInOlderHistoryIsHonored(t *testing.T) {

@@ -14,6 +14,7 @@ const (
 	wordsEdited     = "The arguments in your answer aren't those of the call. Nothing changed, and nothing was run. Reload the chat."
 	wordsStale      = "Someone edited the arguments after you were asked. Nothing was decided. Read the new ones, then decide."
 	wordsCounted    = "Your approval counts. The call needs more approvals."
+	wordsTakenBack  = "You took this decision back, so it doesn't count. Nothing changed. To decide again, use the card in Slack."
 	wordsDenied     = "Your denial counts. More people must deny the call before it is denied."
 	wordsUnfinished = "The agent did not finish this call. Nothing was run."
 	wordsSiblings   = "Decided. The agent continues when all calls are decided."
