@@ -126,6 +126,14 @@ runs: [1]
 	}
 }
 
+// How many of a thing there may be is not left to the version of YAML that a reader knows.
+func TestANumberIsWrittenInPlainDecimal(t *testing.T) {
+	for _, written := range []string{"010", "0x10", "0b11", "0o17", "1_000", "+5"} {
+		_, err := Read(write(t, "agents: [{name: ops, files: reports}]\npolicy: p.yaml\nruns: {per_agent: "+written+"}\n"))
+		require.ErrorContains(t, err, "[3:19] runs.per_agent: ", written)
+	}
+}
+
 func TestAnAnchorIsReadWhereItIsNamed(t *testing.T) {
 	c, err := Read(write(t, `
 policy: rules.yaml

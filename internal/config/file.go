@@ -178,6 +178,10 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 	default:
 		if want := unlike(n, t); want != "" {
 			f.wrong(n, at, "must be %s", want)
+		} else if i, ok := n.(*ast.IntegerNode); ok && t.Kind() == reflect.Int {
+			if problem := strictyaml.NotPlain(i); problem != "" {
+				f.wrong(n, at, "%s", problem)
+			}
 		}
 	}
 }

@@ -107,11 +107,20 @@ var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 // plain says of a number that is written otherwise.
 func (d *Decoder) plain(n *ast.IntegerNode, at Mark) bool {
-	if written := n.GetToken().Value; !decimal.MatchString(written) {
-		d.Wrong(at, "%s is not a plain number; write it in decimal, without a leading 0", written)
-		return false
+	problem := NotPlain(n)
+	if problem != "" {
+		d.Wrong(at, "%s", problem)
 	}
-	return true
+	return problem == ""
+}
+
+// NotPlain says what is wrong with how a number is written, or nothing: 010 is 8 or 10,
+// depending on the version of YAML.
+func NotPlain(n *ast.IntegerNode) string {
+	if written := n.GetToken().Value; !decimal.MatchString(written) {
+		return written + " is not a plain number; write it in decimal, without a leading 0"
+	}
+	return ""
 }
 
 // Take implements [Taker].
