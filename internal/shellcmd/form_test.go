@@ -187,6 +187,59 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 	}
 }
 
+// A flag may stand in one word with others or be shortened, and a language has its own
+// flags: what one takes for a text is the name of a file to another.
+func TestATextIsToldFromAFileByTheProgramThatTakesIt(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}, {"git", "push"}}
+	for _, program := range []string{
+		"git rebase -ix x main", "git difftool -yx y", "git difftool --e y", "git clone -u x a b", "git clone -qu x a b", "git clone --conf a=b x", "git grep -nOx a",
+		"git config pager.log x", "git config interactive.diffFilter x", "git config url.ext::x.insteadOf y", "git config core.alternateRefsCommand x",
+		"tar -xI x -f a", "tar xIf x a", "rsync -ae x a b", "curl -sK x", "fdfind -Hx x", "wget -qe x", "scp -qS x a b",
+		"make --eva=x", "make -sE x", `make 'CC=r""m x'`, "echo x | make -f -", "just --command x", "vim -nc x", "vim.basic -c x", "emacs --ev x", "man -aP x ls",
+		"psql -o '|x'", `psql -c '\g (format=csv) |x'`, "psql -c '\\set a `x`'", "sqlite3 a .sy", "sqlite3 a '.she x'", `sqlite3 a "select edit('','x')"`,
+		"perl -0777ne x a", "perl '-MPOSIX;x' a", "ruby -W0e x", "php -B x", "php -R x", "bun exec x", "node --import data:x", "node inspect -e x", "python -m timeit x", "python x -m y; python -mtimeit x",
+		"npm explore a -- x", "npm pkg set scripts.x=y", "yarn exec x", "lldb-15 x", "rename 's/a/b/e' f", "rename 'do \"x\"' f",
+	} {
+		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
+	}
+	for _, program := range []string{
+		"python -m pip install -r requirements.txt", "python -m pip install -e .", "python x.py -c conf", "python -mpytest -rs", "python -mhttp.server", "python -Wignore x.py", "python3 -E x.py",
+		"python3 manage.py runserver -e", "python --version", "node server.js -p 3000", "node -r dotenv/config x.js", "node --test", "npm test -- --runInBand", "npm i -E x", "npx -p typescript tsc",
+		"pnpm -r build", "npm run e2e -- -p chromium", "npm ci --prefer-offline", "ruby -Itest test/x.rb", "ruby -Ilib -rjson x.rb", "perl -Ilib x.pl", "perl -c x.pl", "php -dmemory_limit=-1 x.php",
+		"php artisan migrate -r", "swift build -c release", "man bash", "man rm", "cd sh", "rename s/a/b/ file", "make VERSION=1.2.3 all", "make -CSERVER -j4 GOFLAGS=-p=2",
+		`psql -c "select a||b from t"`, `psql -c '\dt'`, "sqlite3 a .schema", "sqlite3 a .show", "sqlite3 a 'select t.output from t'", `git commit -am "Old"`, "git log -p", "git clone -b x --depth 1 https://h/x",
+		"git config --get user.email", "git rebase --empty=drop main", "git rebase -Xours main", "vim -R a", "vim -p a b", "tar czf LICENSE.tgz LICENSE", "tar -xzf a -C FOO", "rsync -avz --delete a b",
+		"curl -sSL -XPOST https://h", "curl -HKey:a https://h", "wget -qO- https://h", "fd -etxt", "deno run -A x.ts", "bun test",
+	} {
+		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
+	}
+}
+
+// The command e of sed needs no space behind it, and the flag e of s may have others
+// beside it and any delimiter in front of it.
+func TestASedScriptIsReadByItsCommands(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}}
+	for _, script := range []string{
+		`1er""m x`, "e", "1e", "$!e x", "/x/Ie x", `\,x,ex`, "{e x", "1{p}e x", "p;ex", "p\ne", "s/a/b/e", "s/a/b/;1ex", "s/a/x/ew f", "sxaxbxe", "s/a/b/e#c", "s/[[:alpha:]/]/#/e", "s/a/b/2e",
+		`s/a/b\/e`, "s/[/]/x/e", "y/a/b/;e", "a x\ne", "#n\ne", ": a\ne", "k", "s/a/b",
+	} {
+		for _, by := range []string{"sed '%'", "sed -n '%' f", "sed -e p -e '%'", "sed -ne '%'", "sed -e'%'", "sed --expression='%' f", "sed --exp '%' f", "sed p -e '%'", "sed -i '' '%' f", "sed -- '%'", "rlwrap gsed '%'"} {
+			require.Equal(t, shellcmd.May, s.In(read(t, strings.ReplaceAll(by, "%", script))), "%s with %s", by, script)
+		}
+	}
+	for _, script := range []string{
+		"", "p", "1,20p;30q", "/^#/d; /^$/d", "/a/,/b/{s/x/y/p;d}", `s/([0-9]+)\.([0-9]+)/\2/g;t;d`, "/foo/a bar", `$!N;s/\n/ /`, `:a;N;$!ba;s/\n/ /g`, "s#/usr#/opt#", `\%a%d`, "1~2d", "1!G;h;$!d",
+		"s/[^/]*$//", `s/[^\/]*$//`, "s/[]/]/x/", "s/[[:space:]]*$//", "y/abc/xyz/", "$=", "/a/!s/b/c/", "/x/w out", "s_a_b_", "s| e | f |", "s/e/e/", "0,/e/d", "/e/,+3d", "p # e", "i e",
+	} {
+		require.Equal(t, shellcmd.Absent, s.In(read(t, "sed -i.bak '"+script+"' key.pem src/me")), script)
+		require.Equal(t, shellcmd.Absent, s.In(read(t, "sed -nE -e '"+script+"' -e p key.pem")), script)
+	}
+	for _, program := range []string{"sed -f f", "sed --fil=f", "sed -sf f", "sed --follow-symlinks -i s/a/b/e a"} {
+		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
+	}
+	require.Equal(t, shellcmd.Absent, s.In(read(t, "sed --follow-symlinks -i s/a/b/ a")))
+}
+
 func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
 	flags := func(run string, flags ...string) shellcmd.Form {
 		return shellcmd.Form{Run: words(run), Flags: flags}

@@ -59,19 +59,35 @@ var interpreters = setOf(`python python2 python3 node deno bun perl ruby php lua
 // hands are what a word of a program looks like that makes it run a text: in a shell, or
 // in a language that can start programs. The names are without a version.
 var hands = patterns(
-	`python pypy ipython node nodejs ts-node tsx qjs gjs deno bun perl ruby php lua luajit tclsh wish rscript r julia octave
-		elixir iex erl ghc ocaml groovy scala clojure bb guile racket sbcl swift raku gnuplot osascript npm npx pnpm`, inlineFlag,
-	`vi vim nvim view ex rvim gvim vimdiff`, `^(\+[^0-9]|-[cSs]|--cmd|--remote)`,
-	`emacs emacsclient`, `^--?(eval|execute|funcall|load|script|batch|[felQx]$)`,
-	`sed gsed`, `(^|[\s;{}0-9$!/,~+])e(\s|;|\}|$)|..[^\w\s][gpiImM0-9]*e[gpiImM0-9]*(\s|;|\}|$)|^--?file|^-[A-Za-z]*f`,
-	`psql pgcli`, `(?i)\\(!|[a-z]*\s*\|)|\bprogram\b|^(-[A-Za-z]*f|--file)`,
+	`ipython qjs gjs tclsh wish rscript r julia octave elixir iex erl ocaml groovy scala clojure bb guile racket
+		sbcl raku gnuplot osascript`, `^(-[A-Za-z0-9]*[ceErp]|--?eval|--?print|--?run|--?exec|eval$)`,
+	`python pypy`, `^-[bBdEhiIOPqRsStuvVx0-9]*c|^(-[A-Za-z]*m)?(timeit|i?pdb)$`,
+	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|data:`,
+	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|data:`,
+	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])`,
+	`yarn`, `^exec$`,
+	`perl`, `^-[a-zA-HJ-Z0-9]*[eEMmd]`,
+	`ruby`, `^-[a-qs-zA-HJ-Z0-9]*e`,
+	`php`, `^-[abeg-suv-yA-Z0-9]*[rBRE]|^--?(run|process)|data:`,
+	`lua luajit`, `^-e`,
+	`ghc swift`, `^(-e|--run)`,
+	`vi vim nvim view ex rvim gvim vimdiff vim.basic vim.tiny vim.nox vim.gtk`, `^(\+[^0-9]|-[A-Za-z]*[cSs]|--cmd|--remote)`,
+	`emacs emacsclient`, `^--?(ev|ex|func|lo|sc|ba|[felQx]$)`,
+	`psql pgcli`, `(?is)\\!|\\.*[|\x60]|\\setenv|\bprogram\b|^\||^-[^\s|]*\||^(-[A-Za-z]*f|--fi)`,
 	`mysql mariadb mycli`, `(?i)\\!|\bsystem\b|\bsource\b|\\\.|--pager`,
-	`sqlite3 sqlite litecli duckdb`, `(?i)\.(shell|system|sh|output|once|import|read|load)\b|\bload_extension\b|^--?(cmd|init)`,
-	`make gmake`, `^(--eval|-E)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60]`,
+	`sqlite3 sqlite litecli duckdb`, `(?im)^\s*\.(sh(e|\b)|sy|ex?c|ww|o(\b|[nu])|i(\b|m)|r|lo)|\bedit\b|\bload_extension\b|^--?(cmd|init)`,
+	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/dev/(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
+	`just`, `^(-c|--command|--shell)`,
+	`tar gtar bsdtar`, `^-[ABDEGHJ-SUVWYZac-eg-z]*[IF]|^[cdrtuxvzjJafpkmhS]+[IF][A-Za-z]*$`,
+	`rsync`, `^-[A-Za-z0-9]*e`,
+	`curl`, `^-[0-9#aBfgGiIjJklLMnNOpqRsSvVZ]*K`,
+	`wget`, `^-[46bcdEFhHKkLmnNpqrSvVxz]*e`,
+	`scp`, `^-[346ABCpqrTv]*[So]`,
+	`fd fdfind`, `^(-[01aFgHiIlLpqsu]*[xX]|--exec)`,
 	`git`, `^ext::`,
 	`socat`, `(?i)^(exec|system|shell):`,
 	`nc ncat netcat`, `^(-[A-Za-z]*[ce]$|--(sh-|lua-)?exec)`,
-	`man`, `^(-[PH]|--(pager|html))`,
+	`man`, `^(-[A-Za-z]*[PH]|--(pa|ht))`,
 	`tex pdftex latex pdflatex xelatex lualatex latexmk`, `^--?(shell-escape|enable-write18|e$)`,
 	`fzf sk`, `^--(preview|bind)`,
 	`ack ag bat delta`, `^--pager`,
@@ -87,7 +103,7 @@ var hands = patterns(
 	`capsh`, `^--$`,
 	`cargo`, `^(--config|-s$)`,
 	`nix nix-shell`, `^(-c$|--(run|command))`,
-	`rename prename perl-rename`, `e$|\b(system|exec|qx)\b|\x60`,
+	`rename prename perl-rename`, `[\x60\x22'|;@{]|\(\?|\$[^0-9&]|^(-[A-Za-z]*e)?\s*(s|y|tr)\W(?s:.*)\W[a-z]*e[a-z]*(\s|$)`,
 	`mongo mongosh`, `^--eval`,
 	`dc`, `!`,
 	`puppet`, `^(-e|--execute)`,
@@ -97,18 +113,21 @@ var hands = patterns(
 	`vagrant heroku fly flyctl`, `^(-c|-C|--command|run$)`,
 )
 
-const inlineFlag = `^(-[A-Za-z]*[ceErp]|--?eval|--?print|--?run|--?exec|--call|eval$)`
+// scripted are those of the languages that leave to a script all that follows its name.
+var scripted = setOf(`python pypy node nodejs ts-node tsx ruby perl php lua luajit`)
 
 // shellWords are the subcommands of git with the word by which each gives a text to a
 // shell.
 var shellWords = patterns(
-	`rebase difftool`, `^(-x|--exec|--extcmd)`,
+	`rebase`, `^(-[A-Za-z]*x|--ex)`,
+	`difftool`, `^(-[A-Za-z]*x|--e)`,
+	`grep`, `^-[a-dg-ln-zEFGHILPT]*O`,
 	`submodule`, `^foreach$`,
 	`bisect`, `^run$`,
 	`filter-branch`, ``,
 	`send-email`, `^--(to|cc|header)-cmd|^--smtp-server|^--sendmail-cmd`,
-	`clone init`, `^(-c|--config|--template)`,
-	`config`, `(?i)^(!|alias\.|include|core\.(pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|sequence\.|gpg\.|credential\.|.*\.(cmd|driver|textconv|clean|smudge|process|helper|command|program|external|update|vcs|uploadpack|receivepack)(=|$))`,
+	`clone init`, `^(-[ac-ik-np-z]*[cu]|--co|--te)`,
+	`config`, `(?i)^(!|alias\.|include|core\.(pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|alternaterefscommand)|pager\.|sequence\.|gpg\.|credential\.|sendemail\.|uploadpack\.|init\.templatedir|interactive\.difffilter|web\.browser|url\.ext|.*\.(cmd|driver|textconv|clean|smudge|process|helper|command|program|external|update|vcs|uploadpack|receivepack)(=|$))`,
 )
 
 // patterns maps each of the names to the pattern that follows it.
@@ -149,7 +168,7 @@ var escapes = map[string][]string{
 // texts are programs that run nothing that their arguments name, unless by one of
 // escapes or running.
 var texts = setOf(`echo grep egrep fgrep rg ls cat head tail wc sort uniq cut tr diff cmp file stat du df basename dirname
-	realpath readlink pwd date id whoami tree touch mkdir rmdir chmod chown true false which find git go gofmt jq`)
+	realpath readlink pwd date id whoami tree touch mkdir rmdir chmod chown true false which find git go gofmt jq man cd`)
 
 // running are further words by which a program runs what others of its words
 // name.
@@ -226,7 +245,7 @@ func launcher(c Command) bool {
 	name := baseName(c.Argv[0])
 	some := func(is func(w string) bool) bool { return slices.ContainsFunc(c.Argv[1:], is) }
 	switch {
-	case builtins[c.Argv[0]] && c.Argv[0] != "cd", launchers[name], strings.HasSuffix(name, "awk"):
+	case builtins[c.Argv[0]] && c.Argv[0] != "cd", launchers[name], launchers[unversioned(name)], strings.HasSuffix(name, "awk"):
 		return true
 	case evaluating[c.Argv[0]]:
 		return some(func(w string) bool { return strings.Contains(w, "[") })
@@ -244,10 +263,16 @@ func launcher(c Command) bool {
 // handsText reports whether a program gets a text to run.
 func handsText(argv []string) bool {
 	name := baseName(argv[0])
-	if shells[unversioned(name)] {
+	plain := unversioned(name)
+	switch {
+	case shells[plain]:
 		return true
+	case plain == "sed" || plain == "gsed":
+		return sedMayRun(argv[1:])
+	case scripted[plain] && len(argv) > 1 && isSubcommand(argv[1]) && argv[1] != "inspect" && argv[1] != "debug":
+		argv = argv[:2]
 	}
-	like := hands[unversioned(name)]
+	like := hands[plain]
 	if like == nil {
 		like = hands[name]
 	}
