@@ -292,6 +292,17 @@ func TestKeysOfAFileAreReadAnew(t *testing.T) {
 	require.ErrorIs(t, err, bearer.ErrRefused)
 	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
 	require.NoError(t, err)
+	before := path
+	path += ".new"
+	i.keys.Keys = nil
+	newest := i.key("k", jose.EdDSA)
+	put(w.now.Add(time.Second))
+	require.NoError(t, os.Rename(path, before))
+	path = before
+	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
+	require.ErrorIs(t, err, bearer.ErrRefused, "another file of the same time and size")
+	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, newest, w.claims())))
+	require.NoError(t, err)
 	require.NoError(t, os.Remove(path))
 	w.now = w.now.Add(2 * time.Hour)
 	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))

@@ -36,11 +36,11 @@ type keyring struct {
 }
 
 type keySet struct {
-	mu      sync.Mutex // held while the keys are read: one look at a time
-	keys    jose.JSONWebKeySet
-	read    time.Time // when they were
-	tried   time.Time // when that was tried last
-	changed time.Time // of a file
+	mu    sync.Mutex // held while the keys are read: one look at a time
+	keys  jose.JSONWebKeySet
+	read  time.Time   // when they were
+	tried time.Time   // when that was tried last
+	about os.FileInfo // of a file, as it was read last
 }
 
 // find returns the key of an issuer that verifies a token.
@@ -116,7 +116,9 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 	if !info.Mode().IsRegular() { // a named pipe to which nobody writes would never open
 		return fmt.Errorf("look at the keys: %s is not a regular file", from)
 	}
-	if s.tried = now; info.ModTime().Equal(s.changed) {
+	s.tried = now
+	// A file that replaced another may have its time.
+	if s.about != nil && os.SameFile(s.about, info) && s.about.Size() == info.Size() && s.about.ModTime().Equal(info.ModTime()) {
 		s.read = now
 		return nil
 	}
@@ -127,7 +129,7 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 	if err := s.take(raw, now); err != nil {
 		return err
 	}
-	s.changed = info.ModTime()
+	s.about = info
 	return nil
 }
 

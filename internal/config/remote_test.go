@@ -124,6 +124,22 @@ func TestTokensAreReplacedWithoutARestart(t *testing.T) {
 	has("two")
 }
 
+// A store of files may give all of them the same time, and one token is as long as another.
+func TestTokensAreReadAgainFromAnotherFileOfTheSameTimeAndSize(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	put := func(token string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path+".new", []byte(hashOf(token)), 0o600))
+		require.NoError(t, os.Chtimes(path+".new", time.Unix(1, 0), time.Unix(1, 0)))
+		require.NoError(t, os.Rename(path+".new", path))
+	}
+	put("one")
+	all, err := NewCredentials(Config{RemoteAgents: []RemoteAgent{{TokensFile: path}}}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	put("two")
+	require.Equal(t, []TokenHash{sha256.Sum256([]byte("two"))}, all.Agents[0].Now(t.Context()))
+}
+
 // Each client of a gateway, and each person, has the tokens that are listed for it.
 func TestListedTokensFollowTheConfiguration(t *testing.T) {
 	of := func(prefix string) Config {

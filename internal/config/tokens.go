@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // A TokenHash is the SHA-256 of a token: all that is known here of it.
@@ -109,7 +108,7 @@ func NewCredentials(c Config, log *slog.Logger) (*Credentials, error) {
 	all := &Credentials{}
 	var problems []error
 	add := func(to *[]*Tokens, of string, list []string, file string) {
-		t := &Tokens{of: of, file: file, log: log, stamp: stampOf(file)}
+		t := &Tokens{of: of, file: file, log: log, about: aboutFile(file)}
 		*to, problems = append(*to, t), append(problems, t.read(list))
 	}
 	for _, r := range c.clients() {
@@ -156,17 +155,10 @@ type Tokens struct {
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	stamp  stamp
+	about  os.FileInfo // of the file as it was read last; nil if there was none
 	listed []TokenHash
 	inFile []TokenHash
 	hashes []TokenHash // all of these
-}
-
-// A stamp tells one content of a file from another without reading it.
-type stamp struct {
-	size     int64
-	modified time.Time
-	missing  bool
 }
 
 // Now returns the tokens of now. Nobody changes the list.
@@ -176,11 +168,11 @@ func (t *Tokens) Now(ctx context.Context) []TokenHash {
 	if t.file == "" {
 		return t.hashes
 	}
-	now := stampOf(t.file)
-	if now == t.stamp {
+	now := aboutFile(t.file)
+	if unchanged(t.about, now) {
 		return t.hashes
 	}
-	t.stamp = now
+	t.about = now
 	read, err := readTokens(t.file)
 	if err != nil {
 		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
@@ -201,10 +193,19 @@ func (t *Tokens) follow(list []string) {
 	t.hashes = slices.Concat(t.listed, t.inFile)
 }
 
-func stampOf(path string) stamp {
-	info, err := os.Stat(path)
+func aboutFile(path string) os.FileInfo {
+	about, err := os.Stat(path)
 	if err != nil {
-		return stamp{missing: true}
+		return nil
 	}
-	return stamp{size: info.Size(), modified: info.ModTime()}
+	return about
+}
+
+// unchanged reports whether a file has the same content, without reading it. One that
+// replaced another may have its size and its time.
+func unchanged(before, now os.FileInfo) bool {
+	if before == nil || now == nil {
+		return before == now
+	}
+	return os.SameFile(before, now) && before.Size() == now.Size() && before.ModTime().Equal(now.ModTime())
 }
