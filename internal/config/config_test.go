@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -146,6 +147,49 @@ agents: [{name: ops, who: &sre {groups: [S0SRE1]}, approval: &when {when: gate}}
 	require.Equal(t, []approvals.GroupID{"S0SRE1"}, c.Agents[1].Who.Groups)
 	_, err = Read(write(t, "x: &a {prefi: x}\nredis: *a\n"))
 	require.ErrorContains(t, err, "redis.prefi: there is no such key", "what an anchor holds is checked too")
+}
+
+// What is written beside a merge counts, and a decoder may take the merge instead.
+func TestAMergeReplacesNothing(t *testing.T) {
+	const tools = "agents:\n- name: a\n  tools: &t\n    w: {approval: false}\n    v: {approval: false}\n- name: b\n  tools:\n"
+	for text, want := range map[string]string{
+		tools + "    w: {approval: true}\n    <<: *t\n":                                                    "[8:5] agents[1].tools.w: is replaced by the merge (<<) after it; put <<",
+		tools + "    w: {approval: true}\n    <<: {<<: *t}\n":                                              "[8:5] agents[1].tools.w: is replaced by",
+		"agents:\n- &a {name: a, files: x}\n- name: b\n  <<: *a\n":                                         "[3:3] agents[1].name: is set here and by the merge (<<); keep one of them",
+		"agents:\n- &a {name: a, files: x}\n- <<: *a\n  name: b\n":                                         "[4:3] agents[1].name: is set here and by",
+		"agents: [{external_tools: [{schema: {type: object, required: [x], <<: {required: [y]}}}]}]\n":     "agents[0].external_tools[0].schema: required is replaced by the merge (<<)",
+		"agents: [{external_tools: [{schema: {properties: {p: {type: a, <<: &s {type: b, <<: *s}}}}}]}]\n": "agents[0].external_tools[0].schema: type is replaced by the merge (<<)",
+	} {
+		_, problems := Decode([]byte(text))
+		require.ErrorContains(t, errors.Join(problems...), want, text)
+	}
+	c, problems := Decode([]byte(tools + "    <<: *t\n    w: {approval: true}\n"))
+	require.Empty(t, problems)
+	require.Equal(t, ApprovalAll, c.Agents[1].Tools["w"].Approval.Kind)
+	require.Equal(t, ApprovalNone, c.Agents[1].Tools["v"].Approval.Kind)
+}
+
+// A key such as 0123 was the number 83, which may be the subject of somebody else.
+func TestTheKeyOfAMapIsReadAsItIsWritten(t *testing.T) {
+	for _, key := range []string{"0x10", "0123", "1_000", "1.0", "true", "~", "&k w", "!!str w", "0o17", "+5"} {
+		_, problems := Decode([]byte("web:\n  issuers:\n  - subjects:\n      " + key + ": U0ANN\n"))
+		require.ErrorContains(t, errors.Join(problems...), "the key is not text; put it in quotes", key)
+	}
+	for _, key := range []string{"123", "0", "w", "'0123'", "2020-01-01", "1e3", "repo:a/b", "U0ANN", "123456789012345678", "99999999999999999999"} {
+		c, problems := Decode([]byte("web:\n  issuers:\n  - subjects:\n      " + key + ": U0ANN\n"))
+		require.Empty(t, problems, key)
+		require.Contains(t, c.Web.Issuers[0].Subjects, strings.Trim(key, "'"))
+	}
+}
+
+// 010 was 8.
+func TestAWholeNumberIsDecimal(t *testing.T) {
+	for _, n := range []string{"010", "0x10", "1_000", "0b11", "0o17", "+5", "00"} {
+		_, problems := Decode([]byte("agents: [{limits: {requests: " + n + "}}]\n"))
+		require.ErrorContains(t, errors.Join(problems...), "agents[0].limits.requests: must be a whole number in decimal, without a leading 0", n)
+	}
+	_, problems := Decode([]byte("agents: [{limits: {requests: 10}}]\n"))
+	require.Empty(t, problems)
 }
 
 // One person, or one of several agents, does not get all workers of a process.

@@ -38,6 +38,7 @@ func (f *form) schema(at string, n ast.Node) {
 	if _, ok := n.(ast.MapNode); !ok {
 		f.wrong(n, at, "must be a JSON Schema: a mapping with type: object")
 	}
+	f.schemaMerges(at, n)
 }
 
 // externalTools returns the external tools of agent i. Each has somebody who may

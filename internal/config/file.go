@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,10 +179,6 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 	default:
 		if want := unlike(n, t); want != "" {
 			f.wrong(n, at, "must be %s", want)
-		} else if i, ok := n.(*ast.IntegerNode); ok && t.Kind() == reflect.Int {
-			if problem := strictyaml.NotPlain(i); problem != "" {
-				f.wrong(n, at, "%s", problem)
-			}
 		}
 	}
 }
@@ -191,6 +188,17 @@ func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
 	if !ok {
 		f.wrong(n, orTop(at), "must be a mapping of keys to values")
 		return
+	}
+	before, after := f.overlaps(m)
+	for _, key := range before {
+		if t.Kind() == reflect.Map {
+			f.wrong(key, at+"."+strictyaml.KeyOf(key), "is replaced by the merge (<<) after it; put << first")
+		}
+	}
+	if t.Kind() == reflect.Struct {
+		for _, key := range slices.Concat(before, after) {
+			f.wrong(key, strings.TrimPrefix(at+"."+strictyaml.KeyOf(key), "."), "is set here and by the merge (<<); keep one of them")
+		}
 	}
 	empty := true
 	for entries := m.MapRange(); entries.Next(); empty = false {
@@ -202,6 +210,9 @@ func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
 		name := strictyaml.KeyOf(key)
 		place := strings.TrimPrefix(at+"."+name, ".")
 		if t.Kind() == reflect.Map {
+			if !isText(key) {
+				f.wrong(key, place, "the key is not text; put it in quotes")
+			}
 			f.walk(place, value, t.Elem())
 			continue
 		}
@@ -239,8 +250,12 @@ func unlike(n ast.Node, t reflect.Type) string {
 		if _, err := time.ParseDuration(text); err != nil {
 			return "a duration with its unit, such as 30s, 5m or 24h"
 		}
-	case t.Kind() == reflect.Int && n.Type() != ast.IntegerType:
-		return "a whole number"
+	case t.Kind() == reflect.Int:
+		if whole, ok := n.(*ast.IntegerNode); !ok {
+			return "a whole number"
+		} else if !strictyaml.IsPlain(whole) {
+			return "a whole number in decimal, without a leading 0"
+		}
 	case t.Kind() == reflect.Bool && n.Type() != ast.BoolType:
 		return "true or false"
 	case t.Kind() == reflect.String && !isText:

@@ -107,21 +107,15 @@ var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 // plain says of a number that is written otherwise.
 func (d *Decoder) plain(n *ast.IntegerNode, at Mark) bool {
-	problem := NotPlain(n)
-	if problem != "" {
-		d.Wrong(at, "%s", problem)
+	if !IsPlain(n) {
+		d.Wrong(at, "%s is not a plain number; write it in decimal, without a leading 0", n.GetToken().Value)
+		return false
 	}
-	return problem == ""
+	return true
 }
 
-// NotPlain says what is wrong with how a number is written, or nothing: 010 is 8 or 10,
-// depending on the version of YAML.
-func NotPlain(n *ast.IntegerNode) string {
-	if written := n.GetToken().Value; !decimal.MatchString(written) {
-		return written + " is not a plain number; write it in decimal, without a leading 0"
-	}
-	return ""
-}
+// IsPlain reports whether a number is written in decimal, without a leading 0.
+func IsPlain(n *ast.IntegerNode) bool { return decimal.MatchString(n.GetToken().Value) }
 
 // Take implements [Taker].
 func (w *Whole) Take(d *Decoder, n ast.Node, at Mark) {
