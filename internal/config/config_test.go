@@ -192,6 +192,14 @@ func TestAWholeNumberIsDecimal(t *testing.T) {
 	require.Empty(t, problems)
 }
 
+// An editor may draw what follows it as a part of the comment.
+func TestACarriageReturnAloneEndsNoLine(t *testing.T) {
+	_, problems := Decode([]byte("agents:\r\n- name: a\r\n  # all of them\r  approval: false\r\n"))
+	require.ErrorContains(t, errors.Join(problems...), "[3:16] contains a carriage return without a line feed; save the file with the line ends of one system")
+	_, problems = Decode([]byte("agents:\r\n- name: a\r\n  instructions: \"x\\ry\"\r\n"))
+	require.Empty(t, problems)
+}
+
 // One person, or one of several agents, does not get all workers of a process.
 func TestSomeWorkersAreLeftToOthers(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -84,6 +86,11 @@ func besideCommands(beside func(*string), servers map[string]MCPServer) {
 // Decode reads the text of a configuration file as [Read] does.
 func Decode(b []byte) (Config, []error) {
 	b = strictyaml.WithoutMark(b)
+	if at := loneReturn.FindIndex(b); at != nil {
+		before := b[:at[0]]
+		line, column := 1+bytes.Count(before, []byte("\n")), at[0]-bytes.LastIndexByte(before, '\n')
+		return Config{}, []error{fmt.Errorf("[%d:%d] contains a carriage return without a line feed; save the file with the line ends of one system", line, column)}
+	}
 	root, err := strictyaml.Open(b)
 	switch {
 	case errors.Is(err, strictyaml.ErrEmpty), errors.Is(err, strictyaml.ErrSeveral), errors.Is(err, strictyaml.ErrDirective):
@@ -121,6 +128,9 @@ func unmarshal(b []byte, c *Config) (err error) {
 	}()
 	return yaml.Unmarshal(b, c)
 }
+
+// loneReturn ends a line for the parser, and in few editors.
+var loneReturn = regexp.MustCompile(`\r([^\n]|$)`)
 
 func plainly(err error) error {
 	return errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))

@@ -15,7 +15,8 @@
 // [Anchors], [KeyOf], [Field], [Keys] and [Words] and is not decoded into a
 // form: its types are plain Go values that other packages take as they are, and
 // three rules differ on purpose. It may merge (<<), because agents repeat each
-// other, where that replaces nothing that is written beside it; instructions to a model may hold any character, such as the joiners of
-// an emoji, and any number of brackets; and what the parser says is shown with
-// the lines around it, as there is one file and not a directory of them.
+// other, where that replaces nothing that is written beside it; instructions to a
+// model may hold any character, such as the joiners of an emoji, and any number
+// of brackets; and what the parser says is shown with the lines around it, as
+// there is one file and not a directory of them.
 package strictyaml
