@@ -147,10 +147,11 @@ func (c Config) Check() error {
 	for i := range c.Agents {
 		c.checkAgent(i, wrong)
 	}
-	c.checkRemote(wrong)
+	tokens, subjects := map[TokenHash]string{}, map[JWT]string{} // each proves one agent or one person
+	c.checkRemote(tokens, subjects, wrong)
 	c.HTTP.check(wrong)
 	c.Metrics.check(c.HTTP, wrong)
-	c.checkWeb(wrong)
+	c.checkWeb(tokens, subjects, wrong)
 	c.Receipts.check(wrong)
 	c.checkWebhooks(wrong)
 	c.checkChecks(wrong)

@@ -46,13 +46,13 @@ var Doors = []string{"api", "hooks", "mcp"}
 // stands on every card.
 const maxRemoteName = 64
 
-// checkRemote returns what is wrong with the remote agents.
-func (c Config) checkRemote(wrong func(format string, args ...any)) {
+// checkRemote returns what is wrong with the remote agents. It adds their tokens and
+// subjects to those that are seen.
+func (c Config) checkRemote(tokens map[TokenHash]string, subjects map[JWT]string, wrong func(format string, args ...any)) {
 	names := map[string]string{}
 	for i, a := range c.Agents {
 		names[a.Name] = fmt.Sprintf("agents[%d]", i)
 	}
-	tokens, subjects := map[TokenHash]string{}, map[JWT]string{}
 	for i, a := range c.RemoteAgents {
 		at := fmt.Sprintf("remote_agents[%d]", i)
 		if where, ok := names[a.Name]; ok && a.Name != "" {

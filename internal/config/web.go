@@ -86,7 +86,9 @@ func (c Config) Warnings() []Warning {
 	return all
 }
 
-func (c Config) checkWeb(wrong func(format string, args ...any)) {
+// checkWeb returns what is wrong with the web. The tokens and subjects are those of agents:
+// an agent that proved to be a person would approve its own calls.
+func (c Config) checkWeb(tokens map[TokenHash]string, subjects map[JWT]string, wrong func(format string, args ...any)) {
 	w := c.Web
 	if w.Agent == "" {
 		if w.Channel != "" || w.Dialect != "" || w.Page != "" || w.Cookies || w.Reasoning || w.System != "" || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
@@ -128,12 +130,11 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	if len(w.People)+len(w.Issuers) == 0 {
 		wrong("web: nobody can sign in; set people or issuers")
 	}
-	tokens := map[TokenHash]string{}
 	for i, p := range w.People {
 		p.check(fmt.Sprintf("web.people[%d]", i), tokens, wrong)
 	}
 	for i, s := range w.Issuers {
-		s.check(fmt.Sprintf("web.issuers[%d]", i), wrong)
+		s.check(fmt.Sprintf("web.issuers[%d]", i), subjects, wrong)
 		if slices.ContainsFunc(w.Issuers[:i], func(o WebIssuer) bool { return o.Issuer == s.Issuer }) {
 			wrong("web.issuers[%d].issuer: %q is listed twice", i, s.Issuer)
 		}
@@ -182,7 +183,7 @@ func (p WebPerson) check(at string, seen map[TokenHash]string, wrong func(format
 	}
 }
 
-func (i WebIssuer) check(at string, wrong func(format string, args ...any)) {
+func (i WebIssuer) check(at string, seen map[JWT]string, wrong func(format string, args ...any)) {
 	for _, f := range []struct{ key, value string }{{"issuer", i.Issuer}, {"audience", i.Audience}, {"keys", i.Keys}} {
 		if f.value == "" {
 			wrong("%s.%s: not set; without it, any token would be accepted", at, f.key)
@@ -197,6 +198,9 @@ func (i WebIssuer) check(at string, wrong func(format string, args ...any)) {
 	for sub, user := range i.Subjects {
 		if sub == "" || !userID.MatchString(string(user)) {
 			wrong("%s.subjects: %q is not a user id such as U0123456789", at, user)
+		}
+		if other := seen[JWT{Issuer: i.Issuer, Audience: i.Audience, Subject: sub}]; other != "" {
+			wrong("%s.subjects: %s has the same issuer, audience and subject; one token proves an agent or a person", at, other)
 		}
 	}
 }

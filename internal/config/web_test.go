@@ -43,14 +43,23 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		`web.origins: "http://ops.example.com" is not https`: func(c *Config) {
 			c.Web.Cookies, c.Web.Origins = true, []string{"http://localhost:1", "http://ops.example.com"}
 		},
-		"web.origins: not set, so web.cookies has no":        func(c *Config) { c.Web.Cookies = true },
-		`web.page: "https://x.example/chats" is no address`:  func(c *Config) { c.Web.Page = "https://x.example/chats" },
-		`web.page: "https://{id}.example/" is no address`:    func(c *Config) { c.Web.Page = "https://{id}.example/" },
-		`web.page: "javascript:x/{id}" is no address`:        func(c *Config) { c.Web.Page = "javascript:x/{id}" },
-		`web.page: "https://u@x.example/{id}" is no`:         func(c *Config) { c.Web.Page = "https://u@x.example/{id}" },
-		`web.page: "https://x.example/{id}/{id}" is no`:      func(c *Config) { c.Web.Page = "https://x.example/{id}/{id}" },
-		"web: nobody can sign in":                            func(c *Config) { c.Web.People, c.Web.Issuers = nil, nil },
-		`web.people[0].user: "ann" is not a user id`:         func(c *Config) { c.Web.People[0].User = "ann" },
+		"web.origins: not set, so web.cookies has no":       func(c *Config) { c.Web.Cookies = true },
+		`web.page: "https://x.example/chats" is no address`: func(c *Config) { c.Web.Page = "https://x.example/chats" },
+		`web.page: "https://{id}.example/" is no address`:   func(c *Config) { c.Web.Page = "https://{id}.example/" },
+		`web.page: "javascript:x/{id}" is no address`:       func(c *Config) { c.Web.Page = "javascript:x/{id}" },
+		`web.page: "https://u@x.example/{id}" is no`:        func(c *Config) { c.Web.Page = "https://u@x.example/{id}" },
+		`web.page: "https://x.example/{id}/{id}" is no`:     func(c *Config) { c.Web.Page = "https://x.example/{id}/{id}" },
+		"web: nobody can sign in":                           func(c *Config) { c.Web.People, c.Web.Issuers = nil, nil },
+		`web.people[0].user: "ann" is not a user id`:        func(c *Config) { c.Web.People[0].User = "ann" },
+		"web.people[0]: one of the tokens is also one of remote_agents[0]": func(c *Config) {
+			c.RemoteAgents = []RemoteAgent{{Tokens: c.Web.People[0].Tokens}}
+		},
+		"web.people[0]: one of the tokens is also one of gateways[0].clients[0]": func(c *Config) {
+			c.Gateways = []Gateway{{Clients: []GatewayClient{{Tokens: c.Web.People[0].Tokens}}}}
+		},
+		"web.issuers[0].subjects: remote_agents[0].jwt has the same issuer, audience and subject": func(c *Config) {
+			c.RemoteAgents = []RemoteAgent{{JWT: &JWT{Issuer: "https://id.example", Audience: "chat", Subject: "auth0|1"}}}
+		},
 		"web.people[0]: has no token":                        func(c *Config) { c.Web.People[0].Tokens = nil },
 		"web.people[0].tokens[0]: is not sha256":             func(c *Config) { c.Web.People[0].Tokens = []string{"secret"} },
 		"web.people[1]: one of the tokens is also":           func(c *Config) { c.Web.People = append(c.Web.People, c.Web.People[0]) },
