@@ -200,6 +200,28 @@ func TestACarriageReturnAloneEndsNoLine(t *testing.T) {
 	require.Empty(t, problems)
 }
 
+// A template that has nothing to fill in writes an empty text, and what it is to set would
+// be as if it were not there: receipts without a signature, tools without a lock.
+func TestATextIsNotEmpty(t *testing.T) {
+	for text, want := range map[string]string{
+		"receipts: {key_file: ''}\n":                         "[1:22] receipts.key_file: is empty; fill it in or remove the key",
+		"mcp_lock: \"  \"\n":                                 "mcp_lock: is empty",
+		"redis: {tls: {enabled: true, ca_file: ''}}\n":       "redis.tls.ca_file: is empty",
+		"agents: [{mcp: {s: {include: ['']}}}]\n":            "agents[0].mcp.s.include[0]: is empty",
+		"agents: [{mcp: {s: {headers: {A: ''}}}}]\n":         "agents[0].mcp.s.headers.A: is empty",
+		"agents:\n- instructions: |\n\n  name: a\n":          "agents[0].instructions: is empty",
+		"agents: [{tools: {t: {approval: {when: ''}}}}]\n":   "agents[0].tools.t.approval.when: is empty",
+		"agents: [{tools: {t: {summary: ''}}}]\n":            "agents[0].tools.t.summary: ",
+		"agents: [{name: &n '', model: *n}]\n":               "agents[0].model: is empty",
+		"web: {issuers: [{subjects: {'': U0ANN}, keys: k}]}": "web.issuers[0].subjects.: the key is empty",
+	} {
+		_, problems := Decode([]byte(text))
+		require.ErrorContains(t, errors.Join(problems...), want, text)
+	}
+	_, problems := Decode([]byte("agents: [{mcp: {s: {args: ['--sep', '']}}}]\n"))
+	require.Empty(t, problems, "a program may have an empty argument")
+}
+
 // One person, or one of several agents, does not get all workers of a process.
 func TestSomeWorkersAreLeftToOthers(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -129,6 +129,9 @@ func unmarshal(b []byte, c *Config) (err error) {
 	return yaml.Unmarshal(b, c)
 }
 
+// ofProgram are the places of the arguments of programs, which may be empty.
+var ofProgram = regexp.MustCompile(`\.mcp\.[^.]*\.args\[\d+\]$`)
+
 // loneReturn ends a line for the parser, and in few editors.
 var loneReturn = regexp.MustCompile(`\r([^\n]|$)`)
 
@@ -187,8 +190,11 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 	case reflect.Slice:
 		f.sequence(at, n, t)
 	default:
+		text, _, isText := strictyaml.Words(n)
 		if want := unlike(n, t); want != "" {
 			f.wrong(n, at, "must be %s", want)
+		} else if isText && strings.TrimSpace(text) == "" && !ofProgram.MatchString(at) {
+			f.wrong(n, at, "is empty; fill it in or remove the key")
 		}
 	}
 }
@@ -222,6 +228,8 @@ func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
 		if t.Kind() == reflect.Map {
 			if !isText(key) {
 				f.wrong(key, place, "the key is not text; put it in quotes")
+			} else if strings.TrimSpace(name) == "" {
+				f.wrong(key, place, "the key is empty")
 			}
 			f.walk(place, value, t.Elem())
 			continue

@@ -48,7 +48,7 @@ func TestWhatAGatewayCannotBeFailsTheStart(t *testing.T) {
 	for want, c := range map[string][2]string{
 		`gateways[0].name: agents[0] is already called "ops"`:                        {"name: desk", "name: ops"},
 		`gateways[0].name: remote_agents[0] is already called "ci"`:                  {"name: desk", "name: ci"},
-		"gateways[0].name: not set":                                                  {"name: desk", `name: ""`},
+		"gateways[0].name: not set":                                                  {"name: desk\n    channel", "channel"},
 		"gateways[0].channel":                                                        {"    channel: C0OPS\n", ""},
 		"gateways[0].mcp: not set":                                                   {"    mcp: {files: {command: ./server}}\n", ""},
 		"gateways[0].mcp.files: set command":                                         {"{command: ./server}", "{timeout: 1m}"},
