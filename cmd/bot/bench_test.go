@@ -150,10 +150,12 @@ func TestTheBenchComparesReplicas(t *testing.T) {
 
 func TestTheBenchComparesShards(t *testing.T) {
 	table := measured(t, "--only", "shards", "--shards", "2")[0]
-	alone := value(t, table, "no cluster", "commands")
-	for _, row := range []string{"1 shard", "2 shards"} {
+	// A click and its drawing take 55. What the replica looks for meanwhile comes on top, and
+	// in so short a time that may be twice as much.
+	const least = 40.0
+	for _, row := range []string{"no cluster", "1 shard", "2 shards"} {
 		require.Positive(t, value(t, table, row, "req/s"))
-		require.Greater(t, value(t, table, row, "commands"), alone/2, "those of all shards count")
+		require.Greater(t, value(t, table, row, "commands"), least, "those of all shards count")
 		require.Positive(t, value(t, table, row, "AOF bytes"))
 	}
 }
