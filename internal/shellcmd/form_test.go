@@ -207,7 +207,7 @@ func TestATextIsToldFromAFileByTheProgramThatTakesIt(t *testing.T) {
 		"python3 manage.py runserver -e", "python --version", "node server.js -p 3000", "node -r dotenv/config x.js", "node --test", "npm test -- --runInBand", "npm i -E x", "npx -p typescript tsc",
 		"pnpm -r build", "npm run e2e -- -p chromium", "npm ci --prefer-offline", "ruby -Itest test/x.rb", "ruby -Ilib -rjson x.rb", "perl -Ilib x.pl", "perl -c x.pl", "php -dmemory_limit=-1 x.php",
 		"php artisan migrate -r", "swift build -c release", "man bash", "man rm", "cd sh", "rename s/a/b/ file", "make VERSION=1.2.3 all", "make -CSERVER -j4 GOFLAGS=-p=2",
-		`psql -c "select a||b from t"`, `psql -c '\dt'`, "sqlite3 a .schema", "sqlite3 a .show", "sqlite3 a 'select t.output from t'", `git commit -am "Old"`, "git log -p", "git clone -b x --depth 1 https://h/x",
+		`psql -c "select a||b from t"`, `psql -c '\dt'`, "psql -Upgf -hdf1 -dconf", "sqlite3 a .schema", "sqlite3 a .show", "sqlite3 a 'select t.output from t'", `git commit -am "Old"`, "git log -p", "git clone -b x --depth 1 https://h/x",
 		"git config --get user.email", "git rebase --empty=drop main", "git rebase -Xours main", "vim -R a", "vim -p a b", "tar czf LICENSE.tgz LICENSE", "tar -xzf a -C FOO", "rsync -avz --delete a b",
 		"curl -sSL -XPOST https://h", "curl -HKey:a https://h", "wget -qO- https://h", "fd -etxt", "deno run -A x.ts", "bun test",
 	} {

@@ -73,7 +73,7 @@ var hands = patterns(
 	`ghc swift`, `^(-e|--run)`,
 	`vi vim nvim view ex rvim gvim vimdiff vim.basic vim.tiny vim.nox vim.gtk`, `^(\+[^0-9]|-[A-Za-z]*[cSs]|--cmd|--remote)`,
 	`emacs emacsclient`, `^--?(ev|ex|func|lo|sc|ba|[felQx]$)`,
-	`psql pgcli`, `(?is)\\!|\\.*[|\x60]|\\setenv|\bprogram\b|^\||^-[^\s|]*\||^(-[A-Za-z]*f|--fi)`,
+	`psql pgcli`, `(?is)\\!|\\.*[|\x60]|\\setenv|\bprogram\b|^\||^-[^\s|]*\||^(-[AaEeHlnqSstwWxX10]*f|--fi)`,
 	`mysql mariadb mycli`, `(?i)\\!|\bsystem\b|\bsource\b|\\\.|--pager`,
 	`sqlite3 sqlite litecli duckdb`, `(?im)^\s*\.(sh(e|\b)|sy|ex?c|ww|o(\b|[nu])|i(\b|m)|r|lo)|\bedit\b|\bload_extension\b|^--?(cmd|init)`,
 	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/dev/(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
