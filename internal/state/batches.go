@@ -91,7 +91,7 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	if err != nil {
 		return err
 	}
-	ch := newChangeOfBatch(p, string(c.Batch.ID), newRequest(c.Request), c.Keep)
+	ch := newChangeOfBatch(p, c.Batch, newRequest(c.Request), c.Keep, s.now())
 	w := newDueChanges(s, p, ch)
 	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {
 		return err
@@ -103,8 +103,9 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	return nil
 }
 
-// Answered implements [approvals.Store]. A request is known for at least ten minutes, or
-// for as long as its commit said.
+// Answered implements [approvals.Store]. A request is known for at least ten minutes,
+// and for as long as people may decide about the batch, but for no more than 90 days
+// without a deadline; or for as long as its commit said.
 func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {

@@ -20,8 +20,12 @@ import (
 //go:embed commit.lua
 var commitSource string
 
-// remembered is how long a request is known when the caller does not say.
+// remembered is how long a request is known at least when the caller does not say.
 const remembered = 10 * time.Minute
+
+// rememberedUndated is how long a request to a batch is known if people may answer
+// without a deadline.
+const rememberedUndated = 90 * 24 * time.Hour
 
 // chunk bounds how many values one command of a change carries: miniredis
 // unpacks fewer than Redis does.
@@ -71,21 +75,37 @@ func newChangeOf(p partition, k hashKey) *change {
 }
 
 // newChangeOfBatch is for a change of a batch. The batch remembers its first sixteen
-// requests for as long as it is stored. Further ones, and those with a time for which the
-// caller wants them to be kept, have keys of their own.
-func newChangeOfBatch(p partition, id string, r approvals.RequestID, keep time.Duration) *change {
+// requests for as long as it is stored. Further ones have keys of their own, which are
+// kept for as long as people may decide: a client may send an old answer again whose
+// person has taken the decision back. So have those with a time for which the caller wants
+// them to be kept.
+func newChangeOfBatch(p partition, b approvals.Batch, r approvals.RequestID, keep time.Duration, now time.Time) *change {
+	id := string(b.ID)
 	c := newRepeatable(p)
 	c.memory, c.first, c.count = fieldRequests, true, 1
 	alone := ""
 	if keep > 0 {
 		alone = "key"
 	} else {
-		keep = remembered
+		keep = rememberedFor(b, now)
 	}
 	c.request = []any{requestName(r), keep.Milliseconds(), alone}
 	c.key(string(p.batch(id)))
 	c.key(string(p.request(id, r)))
 	return c
+}
+
+// rememberedFor is how long a request to a batch is known that no document remembers.
+func rememberedFor(b approvals.Batch, now time.Time) time.Duration {
+	open := slices.ContainsFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending })
+	if !open {
+		return remembered
+	}
+	until := b.Until()
+	if until.IsZero() {
+		return rememberedUndated
+	}
+	return max(remembered, until.Sub(now))
 }
 
 // requestName is the name of a request in a document that remembers it.

@@ -139,7 +139,8 @@ func requests(t *testing.T, c redis.UniversalClient) {
 func requested(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	const inside = 16
-	s := openStore(t, c, newClock().Now)
+	clock := newClock()
+	s := openStore(t, c, clock.Now)
 	ctx, id := t.Context(), ids{8}
 	opens := openBatch(t, id.batch("1"), id.run("r"), 1, time.Time{})
 	b := opens.Batch
@@ -185,6 +186,26 @@ func requested(t *testing.T, c redis.UniversalClient) {
 	require.Negative(t, c.PTTL(ctx, s.Prefix()+":{p08}:batch:"+string(b.ID)).Val(), "a repeated request does not end the batch")
 	request("one too many", 0, 2)
 	request("another", 0, 3)
+	left := func(r string) time.Duration {
+		all := keys(t, c, s)
+		i := slices.IndexFunc(all, func(key string) bool { return strings.HasSuffix(key, ":request:"+string(b.ID)+":"+r) })
+		require.NotEqual(t, -1, i, r)
+		return c.PTTL(ctx, all[i]).Val()
+	}
+	require.Greater(t, left("another"), 80*24*time.Hour, "for as long as people may answer")
+	for _, x := range []struct {
+		change func(a *approvals.Approval)
+		want   time.Duration
+	}{
+		{func(a *approvals.Approval) { a.Requirement.Deadline = clock.Now().Add(8 * time.Hour) }, 8 * time.Hour},
+		{func(a *approvals.Approval) { a.Requirement.Deadline = clock.Now().Add(time.Minute) }, 10 * time.Minute},
+		{func(a *approvals.Approval) { a.Status = approvals.Denied }, 10 * time.Minute},
+	} {
+		x.change(&b.Approvals[0])
+		r := "until " + x.want.String() + string(b.Approvals[0].Status)
+		require.NoError(t, commit(r, 0))
+		require.InDelta(t, x.want.Seconds(), left(r).Seconds(), 60, r)
+	}
 
 	// A program that remembers all requests in keys changes another batch meanwhile.
 	opens = openBatch(t, id.batch("2"), id.run("r"), 1, time.Time{})

@@ -51,8 +51,8 @@
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
 //	layout                   string  the number of partitions; in the first one only  LayOut
-//	request:<scope>:<id>     string  that a request was applied which no      the script; 10 minutes, or Keep
-//	                                 document remembers
+//	request:<scope>:<id>     string  that a request was applied which no      the script; 10 minutes or Keep,
+//	                                 document remembers                       of an open batch its deadline
 //
 // Requests, sheets, ledgers and the memos that stay of removed runs are the only keys
 // with a TTL. What belongs to a thread is removed with it, by [Retention].

@@ -187,6 +187,9 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 	if o.approval.Status == approvals.Pending {
 		if d, ok := o.approval.DecisionBy(user); !ok || d.Verdict != a.verdict { // the answer was handled before
 			o.refused, o.words = approvals.ErrAnswered, wordsTakenBack
+			if o.stale() {
+				o.refused, o.words = approvals.ErrStale, wordsStale
+			}
 			return o, nil
 		}
 	}

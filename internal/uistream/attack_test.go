@@ -2,6 +2,7 @@ package uistream_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -228,6 +229,33 @@ func TestAnAnswerThatWasTakenBackDoesNotCountAgain(t *testing.T) {
 	require.NoError(t, w.decide(t.Context(), bob, "a", approvals.Approve, ""))
 	require.Contains(t, short(read(t, c.do(http.MethodPost, uistream.Path, older)).all()), "superseded", "alice approved it no more")
 	require.Empty(t, w.executed())
+}
+
+// A chat sends its old answers with every message, for as long as it is open.
+func TestAnAnswerThatWasTakenBackNeverCountsAgain(t *testing.T) {
+	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) { c.Hold = 200 * time.Millisecond })
+	c := w.client(alice)
+	message, asked := c.ask("two:a")
+	part := responded("two", "c0.0.0", asked["c0.0.0"], true, "a")
+	back := func(who approvals.UserID, r string) {
+		x, err := w.caseOf(t.Context(), who, "a")
+		require.NoError(t, err)
+		_, err = w.desk.RetractCase(t.Context(), x, approvals.RequestID(r))
+		require.NoError(t, err)
+	}
+	for n := range 10 { // more than the batch itself remembers
+		require.NoError(t, w.decide(t.Context(), bob, "a", approvals.Approve, ""))
+		back(bob, fmt.Sprint("back ", n))
+	}
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "counts")
+	back(alice, "back")
+	w.pass(11 * time.Minute)
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took this decision back")
+	x, err := w.caseOf(t.Context(), bob, "a")
+	require.NoError(t, err)
+	require.Empty(t, x.Approval.Decisions)
+	require.NoError(t, w.decide(t.Context(), bob, "a", approvals.Approve, ""))
+	require.Empty(t, w.executed(), "alice does not approve it any more")
 }
 
 func TestAnAnswerInOlderHistoryIsHonored(t *testing.T) {

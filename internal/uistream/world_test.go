@@ -365,6 +365,19 @@ func (w *world) caseOf(ctx context.Context, user approvals.UserID, path string) 
 	return approvals.Case{}, fmt.Errorf("no call with the path %s waits", path)
 }
 
+// pass has Redis forget what it would forget in this time.
+func (w *world) pass(d time.Duration) {
+	w.Helper()
+	ctx := w.Context()
+	keys, err := redisClient.Keys(ctx, w.store.Prefix()+":*").Result()
+	require.NoError(w, err)
+	for _, key := range keys {
+		if left := redisClient.PTTL(ctx, key).Val(); left > 0 {
+			require.NoError(w, redisClient.PExpire(ctx, key, left-d).Err())
+		}
+	}
+}
+
 // decide is a decision in Slack on the call with this path.
 func (w *world) decide(ctx context.Context, user approvals.UserID, path string, v approvals.Verdict, reason string) error {
 	c, err := w.caseOf(ctx, user, path)
