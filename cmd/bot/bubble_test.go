@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -63,10 +65,29 @@ const (
 	fine   mishap = iota
 	unsent        // it fails before it is sent
 	unread        // Redis does it, and the reply is lost
+	cut           // Redis does it, and half of the reply is lost
+	denied        // Redis refuses all of it
+	broken        // Redis refuses what is in its second half
 	crash         // Redis does it, and the process dies
 	freeze        // the process stops before it is sent, and continues when its lease is over
 	stall         // likewise, before a call to Slack
 )
+
+// refusals are answers of a Redis that cannot do what it is asked, in turn. A client
+// sends again what was refused with one of the first four.
+var refusals = []string{
+	"LOADING Redis is loading the dataset in memory",
+	"READONLY You can't write against a read only replica.",
+	"CLUSTERDOWN The cluster is down",
+	"TRYAGAIN Multiple keys request during rehashing of slot",
+	"OOM command not allowed when used memory > 'maxmemory'.",
+	"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+	"NOREPLICAS Not enough good replicas to write.",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+	"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+	"NOPERM User bot has no permissions to run the 'evalsha' command",
+	"ERR max number of clients reached",
+}
 
 // frozen is how long a process stops: several leases. Before a call to Slack it is less
 // than the time after which the call is given up, so that Slack takes it.
@@ -362,6 +383,7 @@ type wire struct {
 
 	mu   sync.Mutex
 	then mishap // when the reply is there
+	over bool   // nothing more comes
 }
 
 func (c *wire) Write(b []byte) (int, error) {
@@ -384,7 +406,10 @@ func (c *wire) Write(b []byte) (int, error) {
 	switch m := c.suffers(); m {
 	case unsent:
 		return 0, errors.Join(io.EOF, c.Close())
-	case unread, crash:
+	case denied, broken:
+		_, err := c.Conn.Write(c.of.w.denies(b, m))
+		return len(b), err
+	case unread, cut, crash:
 		c.mu.Lock()
 		c.then = m
 		c.mu.Unlock()
@@ -400,12 +425,22 @@ func (c *wire) Write(b []byte) (int, error) {
 }
 
 func (c *wire) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	over := c.over
+	c.mu.Unlock()
+	if over {
+		return 0, errors.Join(io.EOF, c.Close())
+	}
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	then := c.then
+	c.over = then != fine
 	c.mu.Unlock()
-	if then == crash {
+	switch {
+	case then == crash:
 		c.of.kill()
+	case then == cut && n > 1:
+		return n / 2, nil
 	}
 	if then != fine {
 		return 0, errors.Join(io.EOF, c.Close())
@@ -414,6 +449,52 @@ func (c *wire) Read(b []byte) (int, error) {
 		return 0, errDead
 	}
 	return n, err
+}
+
+// denies returns what is sent with other commands in place of those that are to be
+// refused: each of them is answered with the same error.
+func (w *bubble) denies(sent []byte, m mishap) []byte {
+	w.mu.Lock()
+	word := refusals[w.at%len(refusals)]
+	w.mu.Unlock()
+	commands := commandsIn(sent)
+	from := 0
+	if m == broken && !slices.ContainsFunc(commands, func(c []byte) bool { return bytes.HasPrefix(c, []byte("*1\r\n$5\r\nmulti")) }) {
+		from = len(commands) / 2
+	}
+	script := "return redis.error_reply(ARGV[1])"
+	answer := fmt.Appendf(nil, "*4\r\n$4\r\neval\r\n$%d\r\n%s\r\n$1\r\n0\r\n$%d\r\n%s\r\n", len(script), script, len(word), word)
+	for i := from; i < len(commands); i++ {
+		commands[i] = answer
+	}
+	return bytes.Join(commands, nil)
+}
+
+// commandsIn returns the commands of a client one by one. What it sends at once are whole
+// commands.
+func commandsIn(sent []byte) [][]byte {
+	var all [][]byte
+	for len(sent) > 0 {
+		rest := sent
+		for range lineOf(&rest) {
+			n := lineOf(&rest)
+			rest = rest[n+len("\r\n"):]
+		}
+		n := len(sent) - len(rest)
+		all, sent = append(all, sent[:n:n]), rest
+	}
+	return all
+}
+
+// lineOf takes a line off that is a mark and a number, and returns the number.
+func lineOf(from *[]byte) int {
+	line, rest, _ := bytes.Cut(*from, []byte("\r\n"))
+	n, err := strconv.Atoi(string(line[1:]))
+	if err != nil {
+		panic(err)
+	}
+	*from = rest
+	return n
 }
 
 // listener gives the connections of a bot its faults.

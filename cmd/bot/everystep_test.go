@@ -35,6 +35,9 @@ type fault struct {
 var faults = []fault{
 	{"the command is not sent, and Redis is away", unsent, bubbleLease / 2, false},
 	{"the reply is lost", unread, 0, false},
+	{"half of the reply is lost", cut, 0, false},
+	{"Redis answers with an error", denied, 0, true},
+	{"Redis answers the second half with an error", broken, 0, true},
 	{"the reply is lost, and Redis is away", unread, bubbleLease + time.Second, true},
 	{"the process dies after the command", crash, 0, true},
 	{"the process freezes for longer than its lease", freeze, 0, true},

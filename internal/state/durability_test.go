@@ -249,4 +249,14 @@ func TestWritableKnowsWhetherChangesGoThrough(t *testing.T) {
 	now = now.Add(time.Minute)
 	require.Error(t, s.Writable(ctx), "nobody has changed anything for long")
 	require.Equal(t, "redis takes no changes", state.Refusal(errors.New("x")))
+	primary.Set("maxmemory", "0")
+	for said, words := range map[string]string{
+		"LOADING Redis is loading the dataset in memory":                                         "redis is loading its data",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       "redis is a replica that has lost its master",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": "redis is busy with a script that takes too long",
+		"BUSYGROUP Consumer Group name already exists":                                           "redis takes no changes",
+	} {
+		err := primary.Client.Eval(ctx, "return redis.error_reply(ARGV[1])", nil, said).Err()
+		require.Equal(t, words, state.Refusal(err), said)
+	}
 }

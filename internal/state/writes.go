@@ -112,12 +112,14 @@ func Refusal(err error) string {
 		{"CLUSTERDOWN", "the redis cluster is down"},
 		{"NOPERM", "redis does not permit the commit script"},
 		{"LOADING", "redis is loading its data"},
+		{"MASTERDOWN", "redis is a replica that has lost its master"},
+		{"BUSY ", "redis is busy with a script that takes too long"},
 		{"WRONGPASS", "redis refuses the user or the password of the bot"},
 		{"NOAUTH", "redis refuses the user or the password of the bot"},
 		{"max number of clients reached", "redis has too many clients (maxclients)"},
 	} {
 		// Before Redis 7 an error within a script comes in the words of the script's.
-		if redis.HasErrorPrefix(err, known.prefix) || strings.Contains(err.Error(), ": -"+known.prefix+" ") {
+		if redis.HasErrorPrefix(err, known.prefix) || strings.Contains(err.Error(), ": -"+strings.TrimSpace(known.prefix)+" ") {
 			return known.words
 		}
 	}
