@@ -105,7 +105,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	if err := b.store.LayOut(ctx); err != nil {
 		return nil, errors.Join(err, b.store.Close())
 	}
-	b.redis = newRedisWatch(c.Redis, b.store.Servers, log)
+	b.redis = newRedisWatch(c.Redis, b.store.Servers, b.store.Holds, log)
 	b.ledger.store.Store(b.store)
 	lease := c.Runs.Lease
 	if lease <= 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -17,21 +18,22 @@ import (
 const redisLooks = time.Minute
 
 // A redisWatch compares the settings of Redis with the configuration while the bot runs,
-// as the start does. What it finds is in the log once, in a metric, and in /readyz; the
+// as the start does, and notices a Redis that was emptied. What it finds is in the log once, in a metric, and in /readyz; the
 // bot goes on, because every replica has the same Redis. The nil one finds nothing.
 type redisWatch struct {
 	promised config.Redis
 	servers  func(ctx context.Context) ([]state.Server, error)
+	holds    func(ctx context.Context) error // see [state.Store.Holds]
 	log      *slog.Logger
 	known    map[doctor.Finding]bool // what was said; nil before the first look
 	problems atomic.Int64
 }
 
-func newRedisWatch(promised config.Redis, servers func(ctx context.Context) ([]state.Server, error), log *slog.Logger) *redisWatch {
+func newRedisWatch(promised config.Redis, servers func(ctx context.Context) ([]state.Server, error), holds func(ctx context.Context) error, log *slog.Logger) *redisWatch {
 	if promised.Durability == state.None {
 		return nil
 	}
-	return &redisWatch{promised: promised, servers: servers, log: log}
+	return &redisWatch{promised: promised, servers: servers, holds: holds, log: log}
 }
 
 // weak is how many settings were found to keep less than is promised.
@@ -68,9 +70,17 @@ func (w *redisWatch) look(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	judged := doctor.JudgeRedis(w.promised, servers)
+	switch err := w.holds(asking); {
+	case errors.Is(err, state.ErrEmptied), errors.Is(err, state.ErrLayout):
+		judged = append(judged, doctor.Finding{Mark: doctor.IsProblem, Text: err.Error(),
+			Advice: "restore a backup, or restart the bot to go on without what was lost; see docs/operate.md"})
+	case err != nil:
+		return
+	}
 	var problems int64
 	unknown, found := false, map[doctor.Finding]bool{}
-	for _, f := range doctor.JudgeRedis(w.promised, servers) {
+	for _, f := range judged {
 		about := []any{slog.String("what", f.Text), slog.String("advice", f.Advice)}
 		switch f.Mark {
 		case doctor.IsProblem:

@@ -81,7 +81,7 @@ func TestAServerThatHidesItsSettingsIsWatchedByInfo(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	said := newOutput()
-	w := newRedisWatch(config.Redis{Durability: state.Fsync}, s.Servers, config.NewLogger(said, "info"))
+	w := newRedisWatch(config.Redis{Durability: state.Fsync}, s.Servers, holdsAll, config.NewLogger(said, "info"))
 	w.look(t.Context())
 	require.Empty(t, said.String(), "the start has said it")
 	server.Set("appendonly", "no")
@@ -93,6 +93,34 @@ func TestAServerThatHidesItsSettingsIsWatchedByInfo(t *testing.T) {
 	w.look(t.Context())
 	require.Equal(t, 1, w.weak())
 	require.Contains(t, said.String(), "maxmemory-policy is allkeys-lru")
+}
+
+// holdsAll is a Redis that holds what was stored.
+func holdsAll(context.Context) error { return nil }
+
+// A Redis that lost everything while the bot ran is said to be, until it holds that again
+// or the bot is restarted.
+func TestARedisThatIsEmptiedIsNoticed(t *testing.T) {
+	server := statetest.NewInstance(t)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	b := i.bot()
+	said := newOutput()
+	i.reconciles(b)
+	b.redis.log = config.NewLogger(said, "info")
+	b.redis.look(t.Context())
+	require.Zero(t, b.redis.weak())
+	require.NoError(t, server.Client.FlushAll(t.Context()).Err())
+	b.redis.look(t.Context())
+	b.redis.look(t.Context())
+	require.Equal(t, 1, b.redis.weak())
+	code, body := readyz(t, b)
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "Redis keeps less than redis.durability requires")
+	require.Equal(t, 1, strings.Count(said.String(), "it was emptied, or is another one"), "once")
+	require.NoError(t, b.store.LayOut(t.Context()))
+	b.redis.look(t.Context())
+	require.Zero(t, b.redis.weak())
 }
 
 // The settings are looked at again and again, until the bot stops. A Redis that is away
@@ -107,7 +135,7 @@ func TestRedisIsLookedAtWhileTheBotRuns(t *testing.T) {
 				return nil, errors.New("away")
 			}
 			return []state.Server{{Version: "7.2.4", Told: true, AppendOnly: "no"}}, nil
-		}, slog.New(slog.DiscardHandler))
+		}, holdsAll, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { w.run(ctx); close(ended) }()
@@ -121,7 +149,7 @@ func TestRedisIsLookedAtWhileTheBotRuns(t *testing.T) {
 		stop()
 		<-ended
 	})
-	none := newRedisWatch(config.Redis{Durability: state.None}, nil, nil)
+	none := newRedisWatch(config.Redis{Durability: state.None}, nil, nil, nil)
 	none.run(t.Context())
 	require.Zero(t, none.weak())
 }

@@ -17,12 +17,25 @@ import (
 // that there are, so work in the others would never be found.
 var ErrLayout = errors.New("the store has another number of partitions than this program")
 
+// ErrEmptied says that what [Store.LayOut] stored is not in Redis any more, and so
+// presumably nothing that was stored before.
+var ErrEmptied = errors.New("redis does not hold what this process stored at its start: it was emptied, or is another one")
+
 // checkLayout compares the number of partitions with the one that is stored, if one
 // is.
 func (s *conn) checkLayout(ctx context.Context) error {
+	if err := s.Holds(ctx); !errors.Is(err, ErrEmptied) {
+		return err
+	}
+	return nil
+}
+
+// Holds reports with [ErrEmptied] that Redis has lost everything since LayOut, and with
+// [ErrLayout] that it holds what another program stored.
+func (s *conn) Holds(ctx context.Context) error {
 	stored, err := s.client.Get(ctx, string(s.partition(0).layout())).Result()
 	if errors.Is(err, redis.Nil) {
-		return nil
+		return ErrEmptied
 	}
 	if err != nil {
 		return fmt.Errorf("read how the store is laid out: %w", err)
