@@ -249,6 +249,30 @@ func TestAJSONWebTokenThatIsWrongInAnyWayProvesNobody(t *testing.T) {
 	require.LessOrEqual(t, i.asked.Load(), int32(2), "an id that nobody knows does not ask the issuer each time")
 }
 
+func TestAKeyOfAnUnknownKindDoesNotHideTheOthers(t *testing.T) {
+	i := newIssuer(t)
+	key := i.key("k", jose.ES256)
+	known, err := json.Marshal(i.keys.Keys[0])
+	require.NoError(t, err)
+	for name, unknown := range map[string]string{
+		"post-quantum":    `{"kty":"AKP","alg":"ML-DSA-65","kid":"pq","pub":"AAAA"}`,
+		"another curve":   `{"kty":"EC","crv":"secp256k1","kid":"c","x":"AAAA","y":"AAAA"}`,
+		"key agreement":   `{"kty":"OKP","crv":"X25519","kid":"x","use":"enc","x":"3p7bfXt9wbTTW2HC7OQ1Nz-DQ8hbeGdNrfx-FG-IK08"}`,
+		"a broken object": `"k"`,
+	} {
+		path := filepath.Join(t.TempDir(), "keys.json")
+		require.NoError(t, os.WriteFile(path, []byte(`{"keys":[`+unknown+","+string(known)+"]}"), 0o600))
+		w := newWorld(withJWT(path))
+		_, err := w.Prove(request("Bearer " + i.sign("k", jose.ES256, key, w.claims())))
+		require.NoError(t, err, name)
+
+		require.NoError(t, os.WriteFile(path, []byte(`{"keys":[`+unknown+"]}"), 0o600))
+		w = newWorld(withJWT(path))
+		_, err = w.Prove(request("Bearer " + i.sign("k", jose.ES256, key, w.claims())))
+		require.ErrorIs(t, err, bearer.ErrUnavailable, name)
+	}
+}
+
 func TestKeysRotate(t *testing.T) {
 	i := newIssuer(t)
 	old := i.key("old", jose.EdDSA)

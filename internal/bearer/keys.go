@@ -133,12 +133,29 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 	return nil
 }
 
+// take reads a JWKS. It leaves out keys of a kind that it does not know, as RFC 7517
+// says: an issuer may have others for others.
 func (s *keySet) take(raw []byte, now time.Time) error {
-	var keys jose.JSONWebKeySet
-	if err := json.Unmarshal(raw, &keys); err != nil {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(raw, &set); err != nil {
 		return fmt.Errorf("understand the keys: %w", err)
 	}
-	s.keys, s.read = keys, now
+	var known jose.JSONWebKeySet
+	var unknown error
+	for _, one := range set.Keys {
+		var key jose.JSONWebKey
+		if err := json.Unmarshal(one, &key); err != nil {
+			unknown = err
+			continue
+		}
+		known.Keys = append(known.Keys, key)
+	}
+	if len(known.Keys) == 0 && unknown != nil {
+		return fmt.Errorf("understand the keys: %w", unknown)
+	}
+	s.keys, s.read = known, now
 	return nil
 }
 
