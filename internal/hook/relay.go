@@ -12,6 +12,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -156,8 +158,14 @@ func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 		if err != nil {
 			return errors.New("the answer of the gateway cannot be read")
 		}
-		return r.write(m, raw)
-	case answer.StatusCode == http.StatusAccepted:
+		answered, err := r.write(m, raw)
+		switch {
+		case err == nil:
+			return m.unanswered(answered)
+		case answer.StatusCode == http.StatusOK:
+			return err
+		} // else it is of a proxy
+	case answer.StatusCode == http.StatusAccepted && len(m.ID) == 0:
 		return nil
 	case answer.StatusCode == http.StatusUnauthorized:
 		return errors.New("the gateway does not take the token")
@@ -170,29 +178,63 @@ func (r *relay) stream(m relayed, body io.Reader) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxAnswer)
 	var data []byte
+	answered := false
 	for lines.Scan() {
 		value, isData := strings.CutPrefix(lines.Text(), "data:")
 		switch {
 		case isData:
 			data = append(append(data, strings.TrimPrefix(value, " ")...), '\n')
 		case lines.Text() == "" && len(data) > 0:
-			if err := r.write(m, data); err != nil {
+			is, err := r.write(m, data)
+			if err != nil {
 				return err
 			}
-			data = nil
+			answered, data = answered || is, nil
 		}
 	}
-	if lines.Err() != nil {
-		return errors.New("the connection to the gateway ended; make the same call again to get its result")
-	}
-	return nil
+	return m.unanswered(answered) // whether or not the stream was cut off
 }
 
-// write writes a message on one line.
-func (r *relay) write(m relayed, message []byte) error {
+// unanswered is an error if the message is a request that got no answer: its client
+// would wait for one.
+func (m relayed) unanswered(answered bool) error {
+	if answered || len(m.ID) == 0 {
+		return nil
+	}
+	return errors.New("the connection to the gateway ended; make the same call again to get its result")
+}
+
+// isAnswer reports whether a message of the gateway is the answer to this one, and
+// returns an error if it is no message, or no batch of them. Some clients end when they
+// read anything else.
+func (m relayed) isAnswer(message []byte) (bool, error) {
+	type header struct {
+		Version string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		ID      any    `json:"id"`
+	}
+	var batch []header
+	if json.Unmarshal(message, &batch) != nil {
+		batch = make([]header, 1)
+		_ = json.Unmarshal(message, &batch[0]) // what is no object has no version
+	}
+	if len(batch) == 0 || slices.ContainsFunc(batch, func(h header) bool { return h.Version != "2.0" }) {
+		return false, errors.New("the answer of the gateway is not a message")
+	}
+	var id any
+	_ = json.Unmarshal(m.ID, &id) // a notification has none
+	return slices.ContainsFunc(batch, func(h header) bool { return h.Method == "" && reflect.DeepEqual(h.ID, id) }), nil
+}
+
+// write writes a message of the gateway on one line, and reports whether it is the
+// answer to this one.
+func (r *relay) write(m relayed, message []byte) (answered bool, err error) {
+	if answered, err = m.isAnswer(message); err != nil {
+		return false, err
+	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, message); err != nil {
-		return errors.New("the answer of the gateway is not JSON")
+		return false, errors.New("the answer of the gateway is not JSON")
 	}
 	var known struct {
 		Result struct {
@@ -205,14 +247,14 @@ func (r *relay) write(m relayed, message []byte) error {
 		r.version = known.Result.Version
 	}
 	line.WriteByte('\n')
-	_, err := r.out.Write(line.Bytes())
-	return err
+	_, err = r.out.Write(line.Bytes())
+	return answered, err
 }
 
 // refuse answers a request with an error.
 func (r *relay) refuse(id json.RawMessage, why error) {
 	raw, err := encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": -32000, "message": why.Error()}})
 	if err == nil {
-		_ = r.write(relayed{}, raw) // the client may be gone
+		_, _ = r.write(relayed{}, raw) // the client may be gone
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -104,6 +105,43 @@ func TestARelaySaysWhyAGatewayDoesNotAnswer(t *testing.T) {
 	require.ErrorContains(t, err, "the gateway does not take the token")
 	require.NotContains(t, err.Error(), "secret")
 	require.ErrorContains(t, hook.Relay(t.Context(), hook.Config{URL: "http://example.com", Token: "secret"}, nil, nil), "must begin with https://")
+}
+
+func TestARelayAnswersEveryRequestWhateverTheGatewaySends(t *testing.T) {
+	var broken func(http.ResponseWriter)
+	session := relayTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if broken != nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			broken(w)
+			return
+		}
+		upstream(nil, func(*http.Request) {}).ServeHTTP(w, r)
+	}), func(string) {})
+	answers := func(status int, kind, body string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	for _, test := range []struct {
+		name, says string
+		answer     func(http.ResponseWriter)
+	}{
+		{"JSON of a proxy", "HTTP status 503", answers(http.StatusServiceUnavailable, "application/json", `{"message":"Service Unavailable"}`)},
+		{"JSON that is no message", "not a message", answers(http.StatusOK, "application/json", `{"ok":true}`)},
+		{"a batch of nothing", "not a message", answers(http.StatusOK, "application/json", `[]`)},
+		{"nothing", "HTTP status 202", answers(http.StatusAccepted, "", "")},
+		{"a stream without an answer", "make the same call again", answers(http.StatusOK, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1}}\n\n")},
+		{"the answer to another request", "make the same call again", answers(http.StatusOK, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n")},
+		{"a page", "HTTP status 200", answers(http.StatusOK, "text/html", "<html>")},
+	} {
+		broken = test.answer
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "write"})
+		cancel()
+		require.ErrorContains(t, err, test.says, test.name)
+	}
 }
 
 // A relay is a process of the agent: it imports nothing of the bot, and needs no
