@@ -158,6 +158,9 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 		if s.door.Draining() {
 			return failed(door.NotRun(drainWords)), true
 		}
+		if err := c.tool.Available(); err != nil { // people were asked about this definition of it
+			return failed(door.NotRun(err.Error())), true
+		}
 		claiming, cancel := context.WithTimeout(ctx, s.c.Handling)
 		_, err := s.c.Intake.Claim(claiming, c.who.Client, q.ID, call.ID)
 		cancel()

@@ -478,6 +478,24 @@ func TestAToolThatIsNotAsItWasAcceptedIsNotThere(t *testing.T) {
 	require.Empty(t, p.watch.asked)
 }
 
+// Whoever accepts another definition while people decide does not make them approve it.
+func TestADecisionAboutADefinitionRunsNoOther(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	write := w.tool("srv.write")
+	write.mu.Lock()
+	write.gone = errors.New("its definition has changed since it was offered")
+	write.mu.Unlock()
+	p.decide(q, "bob", approvals.Approve, "")
+	require.Contains(t, (<-answer).text(), "its definition has changed since it was offered")
+	require.Empty(t, write.executions())
+	got, err := p.intake.Get(t.Context(), desk, q.ID)
+	require.NoError(t, err)
+	require.Zero(t, got.Calls[0].ClaimedAt, "the decision is not used")
+}
+
 func TestArgumentsThatDoNotFitAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	p := newWorld(t).start()
 	c := p.client(token)
