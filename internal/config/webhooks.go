@@ -90,15 +90,18 @@ func (w Webhooks) Sender(now func() time.Time) (*webhook.Sender, error) {
 	return webhook.New(c)
 }
 
-// prefix reads a network, or one address.
+// prefix reads a network, or one address. Addresses that are compared with it are IPv4
+// where they can be, so a network of the IPv6 form of IPv4 would have none of them.
 func prefix(text string) (netip.Prefix, error) {
-	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
-		return netip.PrefixFrom(a, a.BitLen()), nil
-	}
 	p, err := netip.ParsePrefix(text)
+	if a, one := netip.ParseAddr(text); one == nil && a.Zone() == "" {
+		p, err = netip.PrefixFrom(a, a.BitLen()), nil
+	}
 	switch {
 	case err != nil:
 		return p, fmt.Errorf("%q is not a network such as 10.1.0.0/16", text)
+	case p.Addr().Is4In6():
+		return p, fmt.Errorf("%q is an IPv4 address in the form of IPv6; write it as 10.1.0.0/16 is written", text)
 	case p != p.Masked():
 		return p, fmt.Errorf("%q has an address in it; the network is %s", text, p.Masked())
 	}

@@ -72,6 +72,8 @@ func TestAWebhookThatCannotBeFailsTheStart(t *testing.T) {
 		`webhooks: allow[0]: "10.1.2.0/16" has an address in it`:             {"10.1.0.0/16", "10.1.2.0/16"},
 		"webhooks: webhooks cannot be allowed to 0.0.0.0/0":                  {"10.1.0.0/16", "0.0.0.0/0"},
 		`webhooks: deny[0]: "none" is not a network`:                         {"192.88.99.7", "none"},
+		`webhooks: deny[0]: "::ffff:8.8.8.8" is an IPv4 address`:             {"192.88.99.7", `"::ffff:8.8.8.8"`},
+		`webhooks: deny[0]: "::ffff:8.8.8.0/120" is an IPv4 address`:         {"192.88.99.7", `"::ffff:8.8.8.0/120"`},
 		"webhooks: there is no port 80800":                                   {"ports: [8080]", "ports: [80800]"},
 		"webhooks: proxy: must not have a name or a password":                {"http://proxy", "http://u:p@proxy"},
 		"webhooks: the proxy of webhooks needs a URL":                        {"http://proxy", "socks5://proxy"},
