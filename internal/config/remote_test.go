@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,6 +140,68 @@ func TestTokensAreReadAgainFromAnotherFileOfTheSameTimeAndSize(t *testing.T) {
 	require.NoError(t, err)
 	put("two")
 	require.Equal(t, []TokenHash{sha256.Sum256([]byte("two"))}, all.Agents[0].Now(t.Context()))
+}
+
+// As at the start, a token proves one agent or one person.
+func TestAFileWithATokenOfSomebodyElseIsNotTakenUp(t *testing.T) {
+	folder := t.TempDir()
+	at := time.Now()
+	put := func(name, token string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(hashOf(token)), 0o600))
+		at = at.Add(time.Second)
+		require.NoError(t, os.Chtimes(path, at, at))
+		return path
+	}
+	var log bytes.Buffer
+	all, err := NewCredentials(Config{
+		RemoteAgents: []RemoteAgent{{Name: "ci", TokensFile: put("ci", "one")}, {Name: "desk", Tokens: []string{hashOf("two")}}},
+		Web:          Web{People: []WebPerson{{User: "U0ANN", TokensFile: put("ann", "three")}}},
+	}, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	ci, ann := all.Agents[0], all.People[0]
+	has := func(who *Tokens, token string) {
+		t.Helper()
+		require.Equal(t, []TokenHash{sha256.Sum256([]byte(token))}, who.Now(t.Context()))
+	}
+	put("ci", "three")
+	has(ci, "one")
+	require.Contains(t, log.String(), "one of them is also one of U0ANN")
+	put("ann", "two")
+	has(ann, "three")
+	require.Contains(t, log.String(), "one of them is also one of desk")
+	put("ann", "four")
+	has(ann, "four")
+	put("ci", "three")
+	has(ci, "three")
+}
+
+// Files that change at the same moment are taken up one after the other.
+func TestFilesOfTokensThatChangeTogetherProveOneAgentEach(t *testing.T) {
+	folder := t.TempDir()
+	var c Config
+	for n := range 8 {
+		path := filepath.Join(folder, strconv.Itoa(n))
+		require.NoError(t, os.WriteFile(path, []byte(hashOf(strconv.Itoa(n))), 0o600))
+		c.RemoteAgents = append(c.RemoteAgents, RemoteAgent{Name: strconv.Itoa(n), TokensFile: path})
+	}
+	all, err := NewCredentials(c, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	for _, a := range c.RemoteAgents {
+		require.NoError(t, os.WriteFile(a.TokensFile, []byte(hashOf("the same")+" of all\n"), 0o600))
+	}
+	var asking sync.WaitGroup
+	for _, a := range all.Agents {
+		asking.Go(func() { a.Now(t.Context()) })
+	}
+	asking.Wait()
+	n := 0
+	for _, a := range all.Agents {
+		if slices.Contains(a.Now(t.Context()), TokenHash(sha256.Sum256([]byte("the same")))) {
+			n++
+		}
+	}
+	require.Equal(t, 1, n)
 }
 
 // Each client of a gateway, and each person, has the tokens that are listed for it.

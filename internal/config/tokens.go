@@ -101,6 +101,8 @@ type Credentials struct {
 	Clients []*Tokens // of the gateways, by gateway and client
 	Agents  []*Tokens // of the remote agents
 	People  []*Tokens // of the web
+
+	taking sync.Mutex // held while a file that changed is taken up: one at a time
 }
 
 // NewCredentials returns the tokens of a configuration that [Config.Check] has accepted.
@@ -108,7 +110,7 @@ func NewCredentials(c Config, log *slog.Logger) (*Credentials, error) {
 	all := &Credentials{}
 	var problems []error
 	add := func(to *[]*Tokens, of string, list []string, file string) {
-		t := &Tokens{of: of, file: file, log: log, about: aboutFile(file)}
+		t := &Tokens{of: of, file: file, log: log, all: all, about: aboutFile(file)}
 		*to, problems = append(*to, t), append(problems, t.read(list))
 	}
 	for _, r := range c.clients() {
@@ -137,6 +139,16 @@ func (c *Credentials) Follow(now Config) {
 	}
 }
 
+// other returns whose token one of these is besides, or nothing.
+func (c *Credentials) other(than *Tokens, hashes []TokenHash) (of string, found bool) {
+	for _, t := range slices.Concat(c.Clients, c.Agents, c.People) {
+		if t != than && t.hasAny(hashes) {
+			return t.of, true
+		}
+	}
+	return "", false
+}
+
 // clients are those of all gateways.
 func (c Config) clients() []RemoteAgent {
 	var all []RemoteAgent
@@ -148,11 +160,13 @@ func (c Config) clients() []RemoteAgent {
 
 // Tokens are the tokens of a remote agent or a person as they are now: their file
 // is read again when it changes, so that one is replaced without a restart. A file
-// that cannot be used changes nothing, and that is logged once.
+// that cannot be used changes nothing, and that is logged once. Neither can one with a
+// token of somebody else: an agent that proved to be a person would approve its own calls.
 type Tokens struct {
 	of   string
 	file string
 	log  *slog.Logger
+	all  *Credentials // that these are of
 
 	mu     sync.Mutex
 	about  os.FileInfo // of the file as it was read last; nil if there was none
@@ -165,23 +179,45 @@ type Tokens struct {
 func (t *Tokens) Now(ctx context.Context) []TokenHash {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.file == "" {
+	if t.file == "" || unchanged(t.about, aboutFile(t.file)) {
 		return t.hashes
 	}
+	// Who takes up a file looks at the tokens of the others, and those who hold the lock of
+	// theirs must not wait for this one.
+	t.mu.Unlock()
+	t.all.taking.Lock()
+	defer t.all.taking.Unlock()
+	t.mu.Lock()
+	t.take(ctx)
+	return t.hashes
+}
+
+// take takes up the file if it has changed. The caller holds the locks.
+func (t *Tokens) take(ctx context.Context) {
 	now := aboutFile(t.file)
 	if unchanged(t.about, now) {
-		return t.hashes
+		return
 	}
 	t.about = now
 	read, err := readTokens(t.file)
+	if err == nil {
+		if other, found := t.all.other(t, read); found {
+			err = fmt.Errorf("one of them is also one of %s", other)
+		}
+	}
 	if err != nil {
 		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
 			slog.String("of", t.of), slog.Any("err", err))
-		return t.hashes
+		return
 	}
 	t.inFile = read
 	t.hashes = slices.Concat(t.listed, t.inFile)
-	return t.hashes
+}
+
+func (t *Tokens) hasAny(hashes []TokenHash) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.hashes, func(h TokenHash) bool { return slices.Contains(hashes, h) })
 }
 
 // follow replaces the listed tokens, which [Config.Check] has accepted. Those of the file
