@@ -26,7 +26,25 @@ const (
 	slice = 50 * time.Second
 	// handling is how long the API may take, besides what a request waits.
 	handling = 15 * time.Second
+	// away is how long the API may be away while a request waits: the bot restarts. It
+	// is asked again after a pause.
+	away  = 2 * time.Minute
+	pause = time.Second
 )
+
+var (
+	errUnreached = errors.New("the API cannot be reached")
+	errCut       = errors.New("the answer of Countersign cannot be read")
+	errRedirect  = errors.New("it answers with a redirect")
+)
+
+// passing reports whether the API may answer when it is asked again.
+func passing(err error) bool {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, p.status)
+	}
+	return errors.Is(err, errCut) || errors.Is(err, errUnreached) && !errors.Is(err, errRedirect)
+}
 
 // api speaks the HTTP API.
 type api struct {
@@ -53,7 +71,7 @@ func newAPI(c Config) (*api, error) {
 		return nil, errors.New("the URL of Countersign must begin with https://, except on this machine")
 	}
 	client := *cmp.Or(c.HTTP, http.DefaultClient)
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errors.New("it answers with a redirect") }
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
 	return &api{base, c.Token, &client}, nil
 }
 
@@ -100,12 +118,12 @@ func (a *api) do(ctx context.Context, limit time.Duration, method, path string, 
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // without the URL
 		}
-		return fmt.Errorf("the API cannot be reached: %w", err)
+		return fmt.Errorf("%w: %w", errUnreached, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err != nil || len(got) > maxAnswer {
-		return errors.New("the answer of Countersign cannot be read")
+		return errCut
 	}
 	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated {
 		var p problem
@@ -164,10 +182,7 @@ func (a *api) decide(ctx context.Context, c Config, f form, q question) (verdict
 		if wait = min(until.Sub(c.Now()).Truncate(time.Second), slice); wait < time.Second {
 			return verdict{reason: "Pending: nobody has decided this call yet, and it was not run. Ask again with exactly the same call to keep waiting. Request " + s.ID + "."}, nil
 		}
-		var next status
-		if err = a.do(ctx, wait+handling, http.MethodGet, "/v1/approvals/"+url.PathEscape(s.ID), waiting(wait), nil, &next); err == nil {
-			s = next
-		}
+		s, err = a.poll(ctx, c, s, wait)
 	}
 	if ctx.Err() != nil {
 		a.leave(ctx, s, c.Keep)
@@ -177,6 +192,32 @@ func (a *api) decide(ctx context.Context, c Config, f form, q question) (verdict
 		return verdict{}, err
 	}
 	return a.settle(ctx, f, q, s)
+}
+
+// poll returns how the request stands once it has changed or the wait is over. While the
+// API is away it asks again, for no longer than the hook may wait. Reading may be
+// repeated, unlike a claim. With an error the status is the one before.
+func (a *api) poll(ctx context.Context, c Config, s status, wait time.Duration) (status, error) {
+	var failing time.Time // since when
+	for {
+		var next status
+		err := a.do(ctx, wait+handling, http.MethodGet, s.path(), waiting(wait), nil, &next)
+		if err == nil {
+			return next, nil
+		}
+		now := c.Now()
+		if failing.IsZero() {
+			failing = now
+		}
+		wait = min(wait, c.until.Sub(now.Add(pause)).Truncate(time.Second))
+		if !passing(err) || ctx.Err() != nil || wait < time.Second || now.Sub(failing) > away {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
 }
 
 func waiting(d time.Duration) url.Values {
