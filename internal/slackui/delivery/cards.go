@@ -116,17 +116,20 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	}
 	b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
 	for range maxRounds {
-		// A failure in the channel of an escalation does not delay the thread.
+		// A failure in the channel of an escalation does not delay the thread, and where
+		// Slack refuses the card in the thread, people are still asked elsewhere.
 		furtherErr := c.escalated(ctx, h, b)
 		before := slices.Clone(h.Body.Anchors)
-		if err := c.at(ctx, h, b, at); err != nil {
-			return 0, err
+		homeErr := c.at(ctx, h, b, at)
+		if homeErr != nil && !slackapi.Refused(homeErr) {
+			return 0, homeErr
 		}
 		if !b.Settled() && !slices.Equal(before, h.Body.Anchors) {
 			c.Status.Show(ctx, at.channel, at.thread, waitsWords(b, c.Now()))
 		}
 		var late slackapi.Soonest
 		late.Add(furtherErr)
+		late.Add(homeErr)
 		asked, askedErr := c.asked(ctx, &h.Body, b)
 		late.Add(c.inDirectMessages(ctx, h, b, asked))
 		digestsErr := c.inDigests(ctx, h, b)

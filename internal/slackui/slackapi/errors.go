@@ -115,6 +115,14 @@ func WaitAfter(attempts int) time.Duration {
 	return min(first<<min(attempts, 10), longest)
 }
 
+// Refused reports whether Slack refused the call with an error code that does not pass by
+// itself.
+func Refused(err error) bool {
+	e, ok := errors.AsType[*callError](err)
+	_, later := errors.AsType[*LaterError](err)
+	return ok && !later && e.code != ""
+}
+
 // HasCode reports whether Slack refused with one of these error codes.
 func HasCode(err error, codes ...string) bool {
 	_, has := CodeOf(err, codes...)

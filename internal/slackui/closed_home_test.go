@@ -1,0 +1,47 @@
+package slackui_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+// Someone archives the channel of the thread, or removes the app from it. Those who are
+// asked directly still get the request, and read what became of it. The card in the thread
+// stays a failure, so that an operator hears of it.
+func TestPeopleAreAskedDirectlyWhereTheThreadTakesNoCard(t *testing.T) {
+	closed := map[string]string{
+		"archived": "is_archived", "frozen": "is_inactive", "left": "not_in_channel", "gone": "channel_not_found",
+		"restricted": "restricted_action", "without the first message": "cannot_reply_to_message",
+	}
+	for name, code := range closed {
+		t.Run(name+" before the card", func(t *testing.T) {
+			o := newWorkspace(t, slacksim.Config{})
+			b := o.opens(o.say("U0ALICE", "clean up"), directCall(sre))
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
+			require.ErrorContains(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), code)
+			for _, user := range []string{"U0BOB", "U0CAROL"} {
+				require.Len(t, o.directs(user), 1, user)
+				require.NotEmpty(t, o.directs(user)[0].Actions(), user)
+			}
+			require.Len(t, o.Calls("chat.postMessage"), 3)
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
+			require.ErrorContains(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), code)
+			require.Len(t, o.Calls("chat.postMessage"), 4, "nobody is asked twice")
+		})
+		t.Run(name+" before the decision", func(t *testing.T) {
+			o, _, b := one(t, directCall(sre))
+			o.press("U0BOB", o.directs("U0BOB")[0], "approve", 0)
+			require.Equal(t, approvals.Approved, o.status(b, 0))
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Error: code}}})
+			_ = o.ui.Cards.Reconcile(t.Context(), string(b.ID))
+			for _, user := range []string{"U0BOB", "U0CAROL"} {
+				require.Contains(t, plainWords(o.directs(user)[0]), "Approved by U0BOB")
+				require.Empty(t, o.directs(user)[0].Actions(), "no button stays that decides nothing any more")
+			}
+		})
+	}
+}
