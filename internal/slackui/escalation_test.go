@@ -87,3 +87,25 @@ func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, further, 1)
 }
+
+// Slack has a code of its own for a message in a channel that was archived after it was
+// posted: https://docs.slack.dev/reference/methods/chat.update.
+func TestACardInAChannelThatWasArchivedIsLeftAsItIs(t *testing.T) {
+	for _, code := range []string{"is_archived", "is_inactive"} {
+		t.Run(code, func(t *testing.T) {
+			o := newWorkspace(t, slacksim.Config{})
+			root := o.say("U0ALICE", "clean up")
+			b := o.opens(root, escalating(o))
+			o.draw(b)
+			o.now.move(2 * time.Minute)
+			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
+			o.draw(b)
+			require.Len(t, o.Calls("chat.postMessage"), 2)
+			o.approves(o.batch(b.ID), 0)
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Error: code}}})
+			o.draw(b)
+			require.Contains(t, plainWords(o.card("U0BOB", root)), "This couldn't be shown in C0GENERAL: the channel is archived")
+			require.Contains(t, o.card("U0BOB", root).Shown(), "Approved: ")
+		})
+	}
+}

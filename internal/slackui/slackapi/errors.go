@@ -70,8 +70,11 @@ func classify(method string, err error) error {
 	}
 	if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
 		e.code = refused.Err
-		if strings.HasPrefix(e.code, restricted+"_") {
+		switch {
+		case strings.HasPrefix(e.code, restricted+"_"):
 			e.code = restricted // the rest says for whom or where, and is in the message
+		case e.code == "is_inactive":
+			e.code = "is_archived" // as chat.update says it
 		}
 		if slices.Contains(passing, refused.Err) {
 			return &LaterError{After: WaitAfter(0), Err: e, Outage: true}
