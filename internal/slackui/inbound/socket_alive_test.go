@@ -35,7 +35,7 @@ func piped(t *testing.T) (*link, net.Conn) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	t.Cleanup(func() { _ = near.Close(); _ = far.Close() })
-	return newLink(&Socket{log: slog.New(slog.DiscardHandler)}, conn), far
+	return newLink(&Socket{log: slog.New(slog.DiscardHandler), now: time.Now}, conn), far
 }
 
 // A connection on which messages come is alive, also when Slack never pings it,

@@ -53,6 +53,7 @@ func (f frame) refusal() error {
 type link struct {
 	socket  *Socket
 	conn    *websocket.Conn
+	heard   time.Time     // when something came last
 	alive   *time.Timer   // closes the connection unless it is reset
 	ending  chan struct{} // closed when the connection is to be replaced
 	over    chan struct{} // closed when nothing more arrives on it
@@ -65,19 +66,36 @@ type link struct {
 }
 
 func newLink(s *Socket, conn *websocket.Conn) *link {
-	l := &link{socket: s, conn: conn, ending: make(chan struct{}), over: make(chan struct{}), drained: make(chan struct{})}
+	l := &link{socket: s, conn: conn, heard: s.now().Round(0), ending: make(chan struct{}), over: make(chan struct{}), drained: make(chan struct{})}
 	l.alive = time.AfterFunc(silence, func() { _ = conn.Close() })
 	conn.SetReadLimit(maxFrame)
 	pong := conn.PingHandler()
 	conn.SetPingHandler(func(data string) error {
-		l.alive.Reset(silence)
+		if err := l.hear(); err != nil {
+			return err
+		}
 		return pong(data)
 	})
-	conn.SetPongHandler(func(string) error {
-		l.alive.Reset(silence)
-		return nil
-	})
+	conn.SetPongHandler(func(string) error { return l.hear() })
 	return l
+}
+
+// errSuspended says that nothing was heard for longer than a connection lives.
+var errSuspended = errors.New("nothing came for too long, as if this process or its machine had been suspended")
+
+// hear keeps the connection alive because something came on it. It returns an error if
+// nothing came for longer than the connection may be silent: while a machine is suspended
+// the timer stops, and a process that was stopped may read before the timer closes the
+// connection. What comes then may have been sent long ago, and its person was told that it
+// failed.
+func (l *link) hear() error {
+	now := l.socket.now().Round(0) // without the clock that stops with the machine
+	if now.Sub(l.heard) > silence {
+		return errSuspended
+	}
+	l.heard = now
+	l.alive.Reset(silence)
+	return nil
 }
 
 // read returns the next message. It skips one that cannot be decoded, which cannot
@@ -88,7 +106,9 @@ func (l *link) read() (frame, error) {
 		if err != nil {
 			return frame{}, fmt.Errorf("read from Slack: %w", err)
 		}
-		l.alive.Reset(silence)
+		if err := l.hear(); err != nil {
+			return frame{}, err
+		}
 		var f frame
 		if err := json.Unmarshal(message, &f); err != nil {
 			l.socket.log.Warn("message from Slack not understood", slog.Any("err", err))

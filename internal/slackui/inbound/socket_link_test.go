@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type switchboard struct {
 	t     *testing.T
 	links chan *websocket.Conn
 	sock  *Socket
+	slept atomic.Int64 // for how long the machine of the bot was suspended
 }
 
 // newSwitchboard runs a Socket whose events are answered by handle, until the
@@ -45,7 +47,7 @@ func newSwitchboard(t *testing.T, greeting string, commands func(body string) (R
 	})
 	cfg := SocketConfig{
 		AppToken: func() string { return "xapp-1" }, APIURL: srv.URL + "/api/", Sockets: 1,
-		Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Now().Add(time.Duration(b.slept.Load())) },
 	}
 	server := &HTTP{cfg: Config{Log: cfg.Log, Now: cfg.Now}}
 	b.sock = NewSocket(cfg, server)
