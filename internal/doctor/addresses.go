@@ -27,10 +27,15 @@ func (a addresses) check() {
 		}
 	}
 	path := filepath.Join(filepath.Dir(a.Path), ManifestName)
-	text, err := os.ReadFile(path) //nolint:gosec // it is beside the operator's file
+	about, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
+	if err == nil && !about.Mode().IsRegular() { // a named pipe to which nobody writes would never open
+		a.unknown("", "%s: it is not a regular file", path)
+		return
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // it is beside the operator's file
 	if err != nil {
 		a.unknown("", "%s: %s", path, err)
 		return

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +40,12 @@ func TestCheckOfTheManifestBesideTheFile(t *testing.T) {
 		manifest(text)
 		require.Contains(t, i.check(), want)
 	}
+}
+
+// Opening a named pipe to which nobody writes never returns.
+func TestAManifestThatIsANamedPipeIsNotWaitedFor(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	require.NoError(t, syscall.Mkfifo(filepath.Join(i.dir, doctor.ManifestName), 0o600))
+	require.Contains(t, i.check(), doctor.ManifestName+": it is not a regular file")
 }
