@@ -170,10 +170,15 @@ func TestAFileWithATokenOfSomebodyElseIsNotTakenUp(t *testing.T) {
 	put("ann", "two")
 	has(ann, "three")
 	require.Contains(t, log.String(), "one of them is also one of desk")
+	require.Equal(t, 2, strings.Count(log.String(), "cannot be read"), "once each")
 	put("ann", "four")
-	has(ann, "four")
-	put("ci", "three")
 	has(ci, "three")
+	has(ann, "four")
+
+	put("ci", "four")
+	put("ann", "three")
+	has(ann, "three")
+	has(ci, "four")
 }
 
 // Files that change at the same moment are taken up one after the other.

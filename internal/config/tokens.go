@@ -169,7 +169,8 @@ type Tokens struct {
 	all  *Credentials // that these are of
 
 	mu     sync.Mutex
-	about  os.FileInfo // of the file as it was read last; nil if there was none
+	about  os.FileInfo // of the file as it was taken up or could not be read last; nil if there was none
+	looked os.FileInfo // of the file as it was looked at last
 	listed []TokenHash
 	inFile []TokenHash
 	hashes []TokenHash // all of these
@@ -198,26 +199,43 @@ func (t *Tokens) take(ctx context.Context) {
 	if unchanged(t.about, now) {
 		return
 	}
-	t.about = now
 	read, err := readTokens(t.file)
-	if err == nil {
-		if other, found := t.all.other(t, read); found {
-			err = fmt.Errorf("one of them is also one of %s", other)
-		}
+	other, found := t.all.other(t, read)
+	if found {
+		err = fmt.Errorf("one of them is also one of %s", other)
 	}
-	if err != nil {
+	if err != nil && (!unchanged(t.looked, now)) {
 		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
 			slog.String("of", t.of), slog.Any("err", err))
+	}
+	t.looked = now
+	if found { // until the other no longer has it
+		return
+	}
+	t.about = now
+	if err != nil {
 		return
 	}
 	t.inFile = read
 	t.hashes = slices.Concat(t.listed, t.inFile)
 }
 
+// hasAny reports whether one of these is a token here. One that the file has lost since it
+// was read, as when it is given to another agent, is none any more.
 func (t *Tokens) hasAny(hashes []TokenHash) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.hashes, func(h TokenHash) bool { return slices.Contains(hashes, h) })
+	has := func() bool {
+		return slices.ContainsFunc(t.hashes, func(h TokenHash) bool { return slices.Contains(hashes, h) })
+	}
+	if !has() || t.file == "" {
+		return has()
+	}
+	if read, err := readTokens(t.file); err == nil {
+		t.inFile = slices.DeleteFunc(slices.Clone(t.inFile), func(h TokenHash) bool { return !slices.Contains(read, h) })
+		t.hashes = slices.Concat(t.listed, t.inFile)
+	}
+	return has()
 }
 
 // follow replaces the listed tokens, which [Config.Check] has accepted. Those of the file
