@@ -45,7 +45,7 @@ func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) 
 		if l.program, err = startProgram(s); err != nil {
 			return nil, err
 		}
-		transport = &stdio{l.program, l.tap, log}
+		transport = &stdio{l.program, l.tap, log, s.longest()}
 	} else {
 		transport = web(s, l.tap)
 	}

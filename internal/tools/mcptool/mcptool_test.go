@@ -3,6 +3,7 @@ package mcptool_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -95,6 +96,29 @@ func TestWhatAHostileServerAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(got), mcptool.DefaultMaxResult+200)
 	require.True(t, strings.HasSuffix(got, `[Cut: the first 65536 of 204800 bytes.]"`))
+}
+
+// A pipe holds 64 KiB. Writing more waits for a server that may never read again.
+func TestAServerThatReadsNothingHoldsNobody(t *testing.T) {
+	s := stdioServer(t, "hostile")
+	s.Timeout = 100 * time.Millisecond
+	r := start(t, s)
+	ended := make(chan error, 2)
+	large := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 200<<10))
+	go func() {
+		_, err := r.call("srv.deaf", `{}`)
+		ended <- err
+		_, err = r.call("srv.noise", large)
+		ended <- err
+	}()
+	for range 2 {
+		select {
+		case err := <-ended:
+			require.ErrorAs(t, err, new(*agentrun.UnsureError))
+		case <-time.After(20 * time.Second):
+			require.Fail(t, "the call does not end")
+		}
+	}
 }
 
 // What a server says of an error is read by people and models, and logged.

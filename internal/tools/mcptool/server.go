@@ -142,6 +142,16 @@ func (s Server) timeout(tool string) time.Duration {
 	return DefaultTimeout
 }
 
+// longest is how long any call may take. A server that has read nothing for so long is at
+// work on none that anybody waits for.
+func (s Server) longest() time.Duration {
+	d := s.timeout("")
+	for _, of := range s.Timeouts {
+		d = max(d, of)
+	}
+	return d
+}
+
 func (s Server) maxResult() int {
 	if s.MaxResult > 0 {
 		return s.MaxResult

@@ -117,7 +117,7 @@ func hostileServer(kind string) {
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
 	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise",
-	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key", "trace",
+	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key", "trace", "deaf",
 }
 
 // hostileTools are the tools that a server lists: those of its kind, and after it
@@ -196,6 +196,8 @@ func hostileCall(name string, result func(string, ...any), say func(string, ...a
 	case "fails":
 		result(`{"isError":true,"content":[{"type":"text","text":"disk full"}]}`)
 	case "silent":
+	case "deaf": // it reads nothing any more
+		time.Sleep(time.Hour)
 	case "parts":
 		result(`{"content":[{"type":"text","text":"see"},{"type":"image","mimeType":"image/png","data":"aGVsbG8="},` +
 			`{"type":"resource_link","uri":"http://169.254.169.254/latest","name":"x\u202ey"},` +

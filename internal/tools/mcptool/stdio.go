@@ -111,22 +111,26 @@ type stdio struct {
 	program *program
 	tap     *tap
 	log     *slog.Logger
+	reads   time.Duration // how long the program may take to read a message
 }
 
 // Connect implements [mcp.Transport].
 func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	r := &lines{from: bufio.NewReaderSize(t.program.out, 64<<10), tap: t.tap, log: t.log, close: t.program.close}
-	return (&mcp.IOTransport{Reader: r, Writer: &messages{t.program, t.tap}, MaxLineLength: maxMessage}).Connect(ctx)
+	return (&mcp.IOTransport{Reader: r, Writer: &messages{t.program, t.tap, t.reads}, MaxLineLength: maxMessage}).Connect(ctx)
 }
 
 // messages is what is written to a program.
 type messages struct {
 	program *program
 	tap     *tap
+	reads   time.Duration
 }
 
-// Write is called with one message.
+// Write is called with one message. The end of a call does not end it, so a program that
+// reads nothing any more is ended instead: it would hold the calls of everyone.
 func (m *messages) Write(b []byte) (int, error) {
+	defer time.AfterFunc(m.reads, func() { _ = m.program.close() }).Stop()
 	if e := m.tap.sending(b); e != nil {
 		e.leaves()
 	}
