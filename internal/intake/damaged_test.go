@@ -67,7 +67,12 @@ func TestADamagedBatchLetsNoCallRun(t *testing.T) {
 				_, err = w.Claim(ctx, claude, r.ID, "c0")
 				require.ErrorIs(t, err, approvals.ErrUnreadable)
 			}
-			require.NotEmpty(t, w.ask(ask("y", "free")).Calls, "other requests are answered")
+			other := w.ask(ask("y", "free"))
+			require.NotEmpty(t, other.Calls, "other requests are answered")
+			all, err := w.List(ctx, claude, intake.Filter{})
+			require.NoError(t, err, "and listed")
+			require.Len(t, all, 1)
+			require.Equal(t, other.ID, all[0].ID)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -160,7 +161,8 @@ const DefaultList = 50
 
 // List returns requests of the client, the newest first: those that are open, and
 // of the others the newest [MaxDone]. They are without what makes them large or
-// costly, the state of the caller and the receipts: [Service.Get] has these.
+// costly, the state of the caller and the receipts: [Service.Get] has these. One that
+// cannot be read is left out, and in the log.
 func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, error) {
 	if f.Limit == 0 {
 		f.Limit = DefaultList
@@ -183,8 +185,12 @@ func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, erro
 		if err == nil {
 			r, err = s.standing(ctx, x)
 		}
-		if isNotFound(err) {
+		switch {
+		case isNotFound(err):
 			continue // it was counted, and never stored
+		case errors.Is(err, approvals.ErrUnreadable): // it must not hide the others
+			s.c.Log.WarnContext(ctx, "a listed request cannot be read", slog.String("agent", c.Name), slog.String("run", string(of.Run)), slog.Any("err", err))
+			continue
 		}
 		if err != nil {
 			return nil, err
