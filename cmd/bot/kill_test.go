@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -291,6 +292,48 @@ func TestKillBetweenTwoCallsOfARun(t *testing.T) {
 			t.Logf("killed after %d calls had started; then: %.60q", calls, end.words())
 		})
 	}
+}
+
+// A shutdown that takes long ends with a second signal, as a kill -9 would end it.
+func TestASecondSignalEndsTheBotAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.start()
+	root := w.sim.ask(cleanUp, "")
+	card := w.sim.await(bob, root, "the card", says("2023-q1-sales.txt", "2023-q2-sales.txt", "delete_file"))
+	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError, "the click was acknowledged")
+	slow, err := new(net.Dialer).DialContext(t.Context(), "tcp", w.addr)
+	require.NoError(t, err)
+	defer func() { _ = slow.Close() }()
+	_, err = slow.Write([]byte("POST /slack/events HTTP/1.1\r\nHost: bot\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n"))
+	require.NoError(t, err)
+	_, err = slow.Read(make([]byte, 1))
+	require.NoError(t, err, "the bot reads a request, and its shutdown waits for that")
+
+	ended := make(chan error, 1)
+	go func() { ended <- first.cmd.Wait() }()
+	for again := time.NewTicker(50 * time.Millisecond); ; {
+		_ = first.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-again.C:
+			continue
+		case err = <-ended:
+		}
+		again.Stop()
+		break
+	}
+	require.EqualError(t, err, "exit status 143")
+	require.Contains(t, first.out.String(), "a second signal ended this before it had finished")
+	require.NotContains(t, first.out.String(), "msg=stopped")
+
+	second := w.start()
+	card = w.sim.await(bob, root, "one approved", func(m message) bool {
+		return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 && len(m.buttons("2023-q2")) > 0
+	})
+	require.Empty(t, w.sim.click(bob, card, "2023-q2", "Approve").VisibleError)
+	w.sim.await(alice, root, "an end", says("reports/2023-q1-sales.txt: deleted", "reports/2023-q2-sales.txt: deleted"))
+	requireOnce(t, first, second)
+	require.NoError(t, second.term())
 }
 
 func TestTermLeavesTheRestToTheNextProcess(t *testing.T) {

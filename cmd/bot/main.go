@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/redis/go-redis/v9"
@@ -31,13 +32,41 @@ func main() {
 	if isHook(os.Args[1:]) {
 		os.Exit(hookMain(os.Args[1:], os.Environ()))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	log := config.Environment{LogLevel: os.Getenv("COUNTERSIGN_LOG_LEVEL"), LogFormat: os.Getenv("COUNTERSIGN_LOG_FORMAT")}.NewLogger(os.Stderr)
 	slog.SetDefault(log) // net/http and others write to the standard logger
 	redis.SetLogger(redisLog{log})
 	otel.SetLogger(logr.New(otelLog{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces", slog.Any("err", err)) }))
-	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
-	stop()
-	os.Exit(exitCode(err, os.Stderr))
+	os.Exit(exitCode(run(untilSignal(log), os.Args[1:], os.Environ(), os.Stdout, os.Stderr), os.Stderr))
+}
+
+// sameSignal is how long a repeated signal counts as the first one: timeout(1), and
+// programs that pass signals on, send theirs twice.
+const sameSignal = 500 * time.Millisecond
+
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second one
+// ends the process at once, whatever it waits for. To the next process that is the same as
+// a kill -9.
+func untilSignal(log *slog.Logger) context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		for same := time.After(sameSignal); ; {
+			select {
+			case <-signals:
+				continue
+			case <-same:
+			}
+			break
+		}
+		second := <-signals
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // a third one does not wait for the log
+		log.Warn("a second signal ended this before it had finished", slog.String("signal", second.String()))
+		number, _ := second.(syscall.Signal)
+		os.Exit(128 + int(number)) // as a shell reports it
+	}()
+	return ctx
 }
