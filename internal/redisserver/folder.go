@@ -1,6 +1,7 @@
 package redisserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/countersign/countersign/internal/state"
 )
@@ -73,7 +77,7 @@ func open(ctx context.Context, dir string, log *slog.Logger, tries int) (*Folder
 	if err := prepare(dir); err != nil {
 		return nil, err
 	}
-	if err := binary.reads(dir); err != nil {
+	if err := cmp.Or(binary.reads(dir), complete(dir)); err != nil {
 		return nil, err
 	}
 	f := &Folder{dir: dir, binary: binary, log: log, kept: make(chan struct{})}
@@ -99,13 +103,16 @@ func Check(dir string) (open bool, err error) {
 		return false, err
 	}
 	info, err := look(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, checkSocket(dir)
-	}
-	if err == nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case err == nil:
 		err = judge(dir, info)
 	}
-	if err = errors.Join(err, checkSocket(dir)); err != nil {
+	if err = errors.Join(err, checkSocket(dir)); err == nil {
+		err = errors.Join(complete(dir), writable(dir))
+	}
+	if err != nil {
 		return false, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, botLock)); err != nil {
@@ -173,13 +180,78 @@ func judge(dir string, info fs.FileInfo) error {
 	return nil
 }
 
+// The files of Redis 7 and newer. The manifest names the others.
+const (
+	logFolder = "appendonlydir"
+	manifest  = "appendonly.aof.manifest"
+)
+
 // reads returns an error if the binary would not find the data of the folder: before
 // version 7, Redis kept them in another file, and starts empty without it.
 func (b Binary) reads(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "appendonlydir")); err != nil || !strings.HasPrefix(b.Version, "6.") {
+	if _, err := os.Stat(filepath.Join(dir, logFolder)); err != nil || !strings.HasPrefix(b.Version, "6.") {
 		return nil //nolint:nilerr // there are no data of that form
 	}
 	return fmt.Errorf("%s was written by Redis 7 or newer, and %s is version %s, which would not find its data; install the newer one", dir, b.Path, b.Version)
+}
+
+// emptyBase is more than the base of a log takes that holds nothing, in bytes. A first
+// start that was killed may leave one.
+const emptyBase = 1 << 10
+
+// complete returns an error if the manifest of the log is missing: Redis would start
+// empty, and write over what is there.
+func complete(dir string) error {
+	files, err := os.ReadDir(filepath.Join(dir, logFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(files, func(f fs.DirEntry) bool { return f.Name() == manifest }) {
+		return nil
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(f.Name(), ".incr.aof") && info.Size() > 0 || strings.Contains(f.Name(), ".base.") && info.Size() > emptyBase {
+			return fmt.Errorf("%s has no %s, without which Redis would start empty; restore it, or the whole folder, from a backup",
+				filepath.Join(dir, logFolder), manifest)
+		}
+	}
+	return nil
+}
+
+// writable returns an error if the folder, or the one in which it would be made, cannot be
+// written.
+func writable(dir string) error {
+	at := dir
+	for {
+		err := unix.Access(at, unix.W_OK|unix.X_OK)
+		if above := filepath.Dir(at); errors.Is(err, fs.ErrNotExist) && above != at {
+			at = above
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s cannot be written: %w; name a folder that can", at, err)
+		}
+		return nil
+	}
+}
+
+// leastRoom is how much room a disk has that is not full, in bytes.
+const leastRoom = 1 << 20
+
+// full says that the disk of the folder is full, if it is.
+func (f *Folder) full() string {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(f.dir, &disk); err != nil || int64(disk.Bavail)*int64(disk.Bsize) >= leastRoom { //nolint:gosec,unconvert // their types differ between systems
+		return ""
+	}
+	return "\nThe disk of " + f.dir + " is full. Free some space; the bot then starts redis-server again by itself."
 }
 
 // URL is where Redis is.
@@ -232,7 +304,7 @@ func (f *Folder) answers(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for redis-server: %w", ctx.Err())
 		case <-f.server.Ended():
-			return fmt.Errorf("redis-server ended before it answered. It said: %s", f.said.words())
+			return fmt.Errorf("redis-server ended before it answered. It said: %s", f.said.words()+f.full())
 		case <-tick.C:
 		}
 	}
@@ -265,7 +337,7 @@ func (f *Folder) keep(ctx context.Context) {
 			}
 		}
 		works.Stop()
-		f.log.ErrorContext(ctx, "redis-server ended; it is started again", slog.Duration("wait", wait), slog.String("said", f.said.words()))
+		f.log.ErrorContext(ctx, "redis-server ended; it is started again", slog.Duration("wait", wait), slog.String("said", f.said.words()+f.full()))
 		for {
 			if !sleep(ctx, wait) {
 				return

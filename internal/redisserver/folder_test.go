@@ -3,6 +3,7 @@ package redisserver_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -129,10 +130,71 @@ func TestALogWithATornEndIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, log.Close())
 
-	f, _ = open(t, dir)
+	f, said := open(t, dir)
 	value, err := client(t, f.URL()).Get(t.Context(), "key").Result()
 	require.NoError(t, err)
 	require.Equal(t, "kept", value)
+	require.Contains(t, said.String(), "Truncating the AOF")
+}
+
+// Without its manifest, Redis starts empty and writes over its data.
+func TestALogWithoutItsManifestIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := statetest.Folder(t)
+	opens := func() *redisserver.Folder {
+		t.Helper()
+		f, err := redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		return f
+	}
+	manifest := filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest")
+	f := opens()
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Remove(manifest))
+	f = opens()
+	require.FileExists(t, manifest, "a first start that was killed is begun again")
+	require.NoError(t, client(t, f.URL()).Set(t.Context(), "key", "kept", 0).Err())
+	require.NoError(t, f.Close())
+	names, err := os.ReadFile(manifest)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(manifest))
+	refused := func() {
+		t.Helper()
+		_, err = redisserver.Check(dir)
+		require.ErrorContains(t, err, "has no appendonly.aof.manifest, without which Redis would start empty")
+		_, err = redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+		require.ErrorContains(t, err, "has no appendonly.aof.manifest")
+	}
+	refused()
+	require.NoError(t, os.WriteFile(manifest, names, 0o600))
+	f = opens()
+	c := client(t, f.URL())
+	value, err := c.Get(t.Context(), "key").Result()
+	require.NoError(t, err)
+	require.Equal(t, "kept", value)
+	for n := range 100 {
+		require.NoError(t, c.Set(t.Context(), rand.Text()+strconv.Itoa(n), rand.Text(), 0).Err())
+	}
+	require.NoError(t, c.BgRewriteAOF(t.Context()).Err())
+	eventually(t, "the log is rewritten", func() bool {
+		info, _ := c.InfoMap(t.Context(), "persistence").Result()
+		return info["Persistence"]["aof_rewrite_in_progress"] == "0"
+	})
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Remove(manifest))
+	refused()
+}
+
+// What bot check says of a folder is what the start will find.
+func TestAFolderThatCannotBeWrittenIsFoundBefore(t *testing.T) {
+	t.Parallel()
+	const readOnly = "/proc/self"
+	for _, dir := range []string{readOnly, filepath.Join(readOnly, "not", "there")} {
+		_, err := redisserver.Check(dir)
+		require.Error(t, err, dir)
+	}
+	_, err := redisserver.Check(filepath.Join(readOnly, "not", "there"))
+	require.ErrorContains(t, err, "cannot be written")
 }
 
 func TestASecondProcessOnAFolderIsRefused(t *testing.T) {

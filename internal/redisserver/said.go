@@ -17,7 +17,8 @@ var logLine = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d{4} [\d:.]+ ([-.*#]) (.*)
 const keptLines = 4
 
 // A said passes on the log of a server. Lines from its start and its stop are logged at
-// debug level, because Redis warns then of what is intended.
+// debug level, because Redis warns then of what is intended, except that it cuts off the
+// end of its log.
 type said struct {
 	log *slog.Logger
 
@@ -52,8 +53,15 @@ func (s *said) pass(line string) {
 			level = slog.LevelDebug
 		}
 	}
-	if !s.busy {
+	switch {
+	case strings.Contains(line, "Truncating the AOF"): // what a machine that failed left of a write
+		level = slog.LevelWarn
+	case !s.busy:
 		level = slog.LevelDebug
+	}
+	if strings.HasPrefix(line, "WARNING ") { // of the settings of the machine
+		s.log.Log(context.Background(), level, "redis-server", slog.String("said", line))
+		return
 	}
 	if s.last = append(s.last, line); len(s.last) > keptLines {
 		s.last = s.last[1:]
