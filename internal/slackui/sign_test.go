@@ -314,6 +314,29 @@ func TestASheetLeavesOutWhatItCannotShow(t *testing.T) {
 	require.Equal(t, "approved approved", h.statuses(b))
 }
 
+// TestAFormOverThreeOthersReplacesTheThird: Slack shows no fourth.
+func TestAFormOverThreeOthersReplacesTheThird(t *testing.T) {
+	h := newSheetWorkspace(t)
+	d := call("c1", "delete_file", `{"path":"`+strings.Repeat("x", 2400)+`","size":1}`, sre)
+	d.Ask.Requirement.EditorMaySign = true
+	b := h.asks("one", "U0ALICE", 0, d, call("c2", "tag_file", `{"path":"a"}`, sre))
+	h.sheet("U0BOB", "approve all")
+	h.clicksTop("countersign.review.0")
+	h.clicksTop("countersign.edit.0")
+	changed := strings.Repeat("c", 2400)
+	require.NotNil(t, h.sends("U0BOB", h.onTop("U0BOB"), map[string]string{"path": changed, "Your approval": "yes"}).View)
+	require.Len(t, h.Views("U0BOB"), 3)
+
+	h.clicksTop("countersign.sign.0")
+	require.Len(t, h.Views("U0BOB"), 3)
+	require.Contains(t, words(h.onTop("U0BOB").Blocks), changed)
+	h.submitsTop("U0BOB")
+	require.NoError(t, h.ui.Server.Shutdown(t.Context()))
+	require.Equal(t, "approved pending", h.statuses(b))
+	require.Len(t, h.Views("U0BOB"), 2)
+	require.Contains(t, words(h.onTop("U0BOB").Blocks), "1 waiting, 1 approved", "the review shows it")
+}
+
 func TestASheetOfNothingThatCanBeShownLeadsToTheReviews(t *testing.T) {
 	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", 0, long(sre))

@@ -41,25 +41,24 @@ func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value
 	if len(value) > ref.MaxPointer || json.Unmarshal([]byte(value), &w) != nil || (w.Verdict != approvals.Approve && w.Verdict != approvals.Deny) {
 		return ref.ErrPointer
 	}
-	show := s.API.OpenedView
-	if p.Trigger.InModal {
-		show = s.API.PushedView
-	}
-	said, err := s.OpenSheet(ctx, p.Trigger.ID, SheetOrder{
+	said, err := s.OpenSheet(ctx, p.Trigger, SheetOrder{
 		User: p.User, Team: p.UserTeam, Channel: p.Channel, Verdict: w.Verdict, Filter: w.Filter,
 		Unique: UniqueOf(p.User, p.Trigger.ID),
-	}, show)
+	})
 	if err == nil && said != nil {
-		_, _, err = show(ctx, p.Trigger.ID, said.View())
-		if err != nil {
-			err = fmt.Errorf("%w: %w", respond.ErrForm, err)
-		}
+		_, err = s.show(ctx, p.Trigger, said.View())
 	}
 	return err
 }
 
-// shower opens a view and returns its id and hash.
-type shower func(ctx context.Context, trigger string, v slack.ModalViewRequest) (id, hash string, err error)
+// show opens a view and returns its id.
+func (s *Service) show(ctx context.Context, t inbound.Trigger, v slack.ModalViewRequest) (id string, err error) {
+	id, _, err = s.API.ShowView(ctx, t.ID, t.Over, v)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", respond.ErrForm, err)
+	}
+	return id, nil
+}
 
 // A made sheet is its view, or the message in its place.
 type made struct {
@@ -71,7 +70,7 @@ type made struct {
 // OpenSheet makes the sheet of the order, stores it and opens it as a form. If there
 // is nothing to show, it opens none and returns what to say. A sheet that takes
 // longer than sheetQuick is shown in a form that is already open.
-func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, show shower) (*blockkit.Message, error) {
+func (s *Service) OpenSheet(ctx context.Context, trigger inbound.Trigger, o SheetOrder) (*blockkit.Message, error) {
 	if s.Cfg.Bulk == nil {
 		m := blockkit.MessageOf(blockkit.Ours(cannotList))
 		return &m, nil
@@ -96,18 +95,13 @@ func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, s
 		if m.said != nil || m.err != nil {
 			return m.said, m.err
 		}
-		if _, _, err := show(ctx, trigger, m.view); err != nil {
-			return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
-		}
-		return nil, nil
+		_, err := s.show(ctx, trigger, m.view)
+		return nil, err
 	case <-patient.C:
 	}
-	id, _, err := show(ctx, trigger, blockkit.Notice(blockkit.Ours(collecting)))
+	id, err := s.show(ctx, trigger, blockkit.Notice(blockkit.Ours(collecting)))
 	late <- id // empty: no form is open
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
-	}
-	return nil, nil
+	return nil, err
 }
 
 // showLate shows the sheet in the form that is already open.

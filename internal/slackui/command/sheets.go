@@ -34,7 +34,7 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 		User: c.User, Team: c.Team, Channel: c.Channel, Verdict: v, Filter: f,
 		Reason: form.TrimReason(unquoted(blockkit.Unescape(strings.Join(rest, " ")))), Unique: bulk.UniqueOf(c.User, c.Trigger),
 	}
-	said, err := s.Sheets.OpenSheet(ctx, c.Trigger, o, s.API.OpenedView)
+	said, err := s.Sheets.OpenSheet(ctx, inbound.Trigger{ID: c.Trigger}, o)
 	if err != nil {
 		words, known := respond.Explain(err, respond.Subject{})
 		if errors.Is(err, respond.ErrForm) {

@@ -76,8 +76,8 @@ func (i Interaction) IDs() []string {
 
 // A Trigger allows the app to open one view within 3 s.
 type Trigger struct {
-	ID      string
-	InModal bool // the person is in a modal, so the view goes over that
+	ID   string
+	Over string // the id of the modal that the person is in, if any: the view goes over that
 }
 
 // A Place is where a message for one person goes.
@@ -238,8 +238,11 @@ func (p payload) interaction() Interaction {
 	i := Interaction{
 		Kind: Kind(p.Type), User: p.User.ID, UserTeam: p.User.Team, ResponseURL: p.Response,
 		Channel: cmp.Or(p.Container.Channel, p.Channel.ID), MessageTS: p.Container.Message, Thread: p.Container.Thread,
-		Callback: p.Callback, Message: p.Message, Trigger: Trigger{ID: p.Trigger, InModal: p.View.Type == string(slack.VTModal)},
+		Callback: p.Callback, Message: p.Message, Trigger: Trigger{ID: p.Trigger},
 		View: View{ID: p.View.ID, Type: p.View.Type, Hash: p.View.Hash, Callback: p.View.Callback, Metadata: p.View.Metadata, Values: p.View.State.Values},
+	}
+	if p.View.Type == string(slack.VTModal) {
+		i.Trigger.Over = p.View.ID
 	}
 	if p.Team != nil {
 		i.Team = p.Team.ID

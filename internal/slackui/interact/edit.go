@@ -122,7 +122,9 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 	sum := card.Changes(f.Args, args, approvals.HiddenAt(a.WriteOnly))
 	approved, again := s.approvesToo(ctx, p, &at, c)
 	s.reviews.redrawReview(ctx, p)
-	return inbound.Replace(editedView(at, args, sum, approved, again)), nil
+	view := editedView(at, args, sum, approved, again)
+	view.PrivateMetadata = p.View.Metadata
+	return inbound.Replace(view), nil
 }
 
 // sameJSON reports whether two arguments differ in white space at most, that is
@@ -292,8 +294,14 @@ func argumentErrors(err error) []*agentrun.ArgumentError {
 	return nil
 }
 
+// originOf is where a form comes from whose button was pressed: in a card, in a review, or
+// in what an editor reads afterwards, which comes from one of these.
 func originOf(p inbound.Interaction, value string) origin {
-	return origin{Value: value, Channel: p.Channel, Thread: p.Thread, Review: screenOf(p)}
+	o := origin{Value: value, Channel: p.Channel, Thread: p.Thread, Review: screenOf(p)}
+	if o.Review.View == "" {
+		o.Review = readOrigin(p).Review
+	}
+	return o
 }
 
 func readOrigin(p inbound.Interaction) origin {

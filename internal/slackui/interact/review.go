@@ -201,9 +201,14 @@ func (s *Handler) followed(ctx context.Context, p inbound.Interaction, decided b
 	}
 }
 
-// redrawReview shows what a form has changed in the review under it.
+// redrawReview shows what a form has changed in the review under it, unless the form has
+// taken the place of the review.
 func (s *reviews) redrawReview(ctx context.Context, p inbound.Interaction) {
-	if err := s.reviewAgain(ctx, p.Who(), readOrigin(p).Review, blockkit.Mrkdwn{}); err != nil {
+	under := readOrigin(p).Review
+	if under.View == p.View.ID {
+		return
+	}
+	if err := s.reviewAgain(ctx, p.Who(), under, blockkit.Mrkdwn{}); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("err", err)) // what was decided counts
 	}
 }

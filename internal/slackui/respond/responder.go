@@ -129,11 +129,7 @@ func persist(ctx context.Context, send func() error) error {
 
 // Open shows a form: over the modal that the person is in, if they are in one.
 func (s *Responder) Open(ctx context.Context, trigger inbound.Trigger, view slack.ModalViewRequest) error {
-	show := s.api.OpenView
-	if trigger.InModal {
-		show = s.api.PushView
-	}
-	err := show(ctx, trigger.ID, view)
+	_, _, err := s.api.ShowView(ctx, trigger.ID, trigger.Over, view)
 	if err == nil {
 		return nil
 	}

@@ -203,18 +203,6 @@ func (a *Client) SetStatus(ctx context.Context, channel, thread, words string) e
 	})
 }
 
-// OpenView opens a view. A trigger works once, for 3 s.
-func (a *Client) OpenView(ctx context.Context, trigger string, v slack.ModalViewRequest) error {
-	_, err := a.client.OpenViewContext(ctx, trigger, v)
-	return classify("views.open", err)
-}
-
-// PushView opens a view over the modal that is open.
-func (a *Client) PushView(ctx context.Context, trigger string, v slack.ModalViewRequest) error {
-	_, err := a.client.PushViewContext(ctx, trigger, v)
-	return classify("views.push", err)
-}
-
 // MayPublish returns nil if the Home tab of a person who does not wait for it may be
 // shown now, and otherwise a [*LaterError] that says when it has its turn.
 func (a *Client) MayPublish(user string) error {

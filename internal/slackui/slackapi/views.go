@@ -17,16 +17,20 @@ func viewOf(method string, r *slack.ViewResponse, err error) (id, hash string, _
 	return r.ID, r.Hash, nil
 }
 
-// OpenedView opens a view, and returns its id and hash.
-func (a *Client) OpenedView(ctx context.Context, trigger string, v slack.ModalViewRequest) (id, hash string, err error) {
-	r, err := a.client.OpenViewContext(ctx, trigger, v)
-	return viewOf("views.open", r, err)
-}
-
-// PushedView opens a view over the modal that is open, and returns its id and hash.
-func (a *Client) PushedView(ctx context.Context, trigger string, v slack.ModalViewRequest) (id, hash string, err error) {
+// ShowView opens a view, over the modal with the id over if there is one, and returns its
+// id and hash. A trigger works once, for 3 s. Slack shows three modals over each other; a
+// fourth replaces what the third shows.
+func (a *Client) ShowView(ctx context.Context, trigger, over string, v slack.ModalViewRequest) (id, hash string, err error) {
+	if over == "" {
+		r, err := a.client.OpenViewContext(ctx, trigger, v)
+		return viewOf("views.open", r, err)
+	}
 	r, err := a.client.PushViewContext(ctx, trigger, v)
-	return viewOf("views.push", r, err)
+	if id, hash, err = viewOf("views.push", r, err); !HasCode(err, "push_limit_reached") {
+		return id, hash, err
+	}
+	r, err = a.client.UpdateViewContext(ctx, v, "", "", over)
+	return viewOf("views.update", r, err)
 }
 
 // Replace replaces the ephemeral message whose response URL this is.
