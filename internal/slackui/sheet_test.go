@@ -314,16 +314,42 @@ func TestASheetIsNotMadeOrSentWhileGroupsAreUnknown(t *testing.T) {
 	h.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 	out := h.sendsSheet("U0BOB")
 	require.Contains(t, shows(*out.View), "Slack couldn't tell who is in", "and the form is still there")
+	requireNoMarkup(t, out)
 	require.Equal(t, "pending", h.statuses(b))
 	id := h.sheetID("U0BOB")
 	h.sendsSheet("U0BOB")
 	h.finishes(id)
 	require.Equal(t, "approved", h.statuses(b))
 
+	b = h.asks("denied", "U0ALICE", time.Hour, tags(1, sre)...)
+	h.sheet("U0BOB", "deny all")
+	h.pass(2 * time.Minute)
+	h.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
+	out = h.sendsSheet("U0BOB", "not today")
+	require.Contains(t, shows(*out.View), "Slack couldn't tell who is in", "an error under the reason would show the group's id")
+	requireNoMarkup(t, out)
+	id = h.sheetID("U0BOB")
+	h.sendsSheet("U0BOB", "not today")
+	h.finishes(id)
+	require.Equal(t, "denied", h.statuses(b))
+
 	h.asks("two", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.pass(2 * time.Minute)
 	h.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 	require.Contains(t, h.slashes("U0BOB", "approve all"), "Slack couldn't tell who is in")
+}
+
+// requireNoMarkup: no group is shown by the markup that means it.
+func requireNoMarkup(t *testing.T, out slacksim.SubmitOutcome) {
+	t.Helper()
+	require.Empty(t, out.Errors)
+	for _, block := range out.View.Blocks {
+		if b, _ := block.(map[string]any); b["type"] == "rich_text" {
+			raw, err := json.Marshal(b)
+			require.NoError(t, err)
+			require.NotContains(t, string(raw), `subteam^`)
+		}
+	}
 }
 
 // slowLists answer once the gate is open.

@@ -45,6 +45,10 @@ func Ours(format literal, args ...Safe) Mrkdwn {
 // String returns the markup. It never becomes Mrkdwn again.
 func (m Mrkdwn) String() string { return m.text }
 
+// Plain reports whether the text reads the same where Slack shows it as it is typed, as
+// under an input.
+func (m Mrkdwn) Plain() bool { return !strings.ContainsAny(m.text, "<>&*_~`") }
+
 // IsZero reports whether there is no text.
 func (m Mrkdwn) IsZero() bool { return m.text == "" }
 

@@ -146,7 +146,7 @@ func (s *Service) makeSheet(ctx context.Context, o SheetOrder) made {
 	}
 	s.Cfg.Log.InfoContext(ctx, "sheet shown", slog.String("sheet", string(sheet.ID)), slog.String("user", o.User),
 		slog.String("verdict", string(o.Verdict)), slog.Int("lines", len(sheet.Lines)))
-	view, err := s.sheetView(ctx, sheet, sheetMemo{Sheet: sheet.ID}, "")
+	view, err := s.sheetView(ctx, sheet, sheetMemo{Sheet: sheet.ID}, blockkit.Mrkdwn{})
 	return made{view: view, err: err}
 }
 

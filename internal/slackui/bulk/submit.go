@@ -52,7 +52,7 @@ func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page s
 	if err != nil {
 		return s.API.UpdateView(ctx, p.View.ID, "", blockkit.Notice(explainSheet(err)))
 	}
-	view, err := s.sheetView(ctx, sheet, memo, "")
+	view, err := s.sheetView(ctx, sheet, memo, blockkit.Mrkdwn{})
 	if err != nil {
 		return err
 	}
@@ -152,11 +152,11 @@ const MaxAnswer = 16_000
 // answer, or cannot be drawn now, a small form with a button that leads to it is
 // shown.
 func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approvals.Sheet, memo sheetMemo, words blockkit.Mrkdwn) inbound.Reply {
-	if _, field := p.View.Values[form.ReasonBlock]; field {
+	if _, field := p.View.Values[form.ReasonBlock]; field && words.Plain() {
 		return inbound.Under(map[string]string{form.ReasonBlock: words.String()})
 	}
 	if len(sheet.Lines) > 0 {
-		view, err := s.sheetView(ctx, sheet, memo, words.String())
+		view, err := s.sheetView(ctx, sheet, memo, words)
 		raw, marshalErr := json.Marshal(view)
 		if err == nil && marshalErr == nil && len(raw) <= MaxAnswer {
 			return inbound.Replace(view)

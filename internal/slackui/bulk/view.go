@@ -172,7 +172,7 @@ func (s *Service) batchesOf(ctx context.Context, lines []approvals.Line) (map[ap
 
 // sheetView draws a page of the sheet as the form in which it is submitted.
 // note is shown at the top.
-func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note string) (slack.ModalViewRequest, error) {
+func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note blockkit.Mrkdwn) (slack.ModalViewRequest, error) {
 	pages := sheetPages(sheet.Lines)
 	memo.Page = min(max(0, memo.Page), len(pages)-1)
 	from, to := pages[memo.Page][0], pages[memo.Page][1]
@@ -187,8 +187,8 @@ func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo she
 	verb := verbOf(sheet.Verdict)
 	back := contextOf(sheet)
 	var blocks []slack.Block
-	if note != "" {
-		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(note, blockkit.Bold))))
+	if !note.IsZero() {
+		blocks = append(blocks, blockkit.Section(note))
 	}
 	blocks = append(blocks, blockkit.RichText(sheetHead(sheet, memo, len(pages))...))
 	if memo.Page == 0 {
