@@ -249,6 +249,32 @@ func TestAJSONWebTokenThatIsWrongInAnyWayProvesNobody(t *testing.T) {
 	require.LessOrEqual(t, i.asked.Load(), int32(2), "an id that nobody knows does not ask the issuer each time")
 }
 
+// An issuer may list a key for something else, or one that is too weak.
+func TestAKeyThatIsNotForSignaturesOrTooWeakProvesNobody(t *testing.T) {
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	weak, err := rsa.GenerateKey(rand.Reader, 1024)
+	require.NoError(t, err)
+	good, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	proves := func(key *rsa.PrivateKey, listed jose.JSONWebKey) error {
+		i := newIssuer(t)
+		listed.KeyID = "k"
+		i.keys.Keys = []jose.JSONWebKey{listed}
+		w := newWorld(withJWT(i.server.URL))
+		_, err := w.Prove(request("Bearer " + i.sign("k", jose.RS256, key, w.claims())))
+		return err
+	}
+	require.NoError(t, proves(good, jose.JSONWebKey{Key: good.Public()}), "it need not say what it is for")
+	for name, err := range map[string]error{
+		"for encryption":        proves(good, jose.JSONWebKey{Key: good.Public(), Use: "enc"}),
+		"for another algorithm": proves(good, jose.JSONWebKey{Key: good.Public(), Algorithm: "PS256"}),
+		"private":               proves(good, jose.JSONWebKey{Key: good}),
+		"too short":             proves(weak, jose.JSONWebKey{Key: weak.Public()}),
+	} {
+		require.ErrorIs(t, err, bearer.ErrRefused, name)
+	}
+}
+
 func TestAKeyOfAnUnknownKindDoesNotHideTheOthers(t *testing.T) {
 	i := newIssuer(t)
 	key := i.key("k", jose.ES256)
