@@ -86,6 +86,8 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	switch {
 	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
 		return nil, fail("message_not_found")
+	case ch.Archived:
+		return nil, fail("is_inactive")
 	case m.stream != nil && m.stream.state == streaming:
 		return nil, fail("streaming_state_conflict")
 	case m.app != c.in:

@@ -44,6 +44,7 @@ func (s control) table() []ControlRoute {
 		acting("/sim/stop", func(in Stopping) (Done, error) { return Done{}, s.StopStream(in.User, in.Channel, in.TS) }),
 		acting("/sim/join", func(in Membership) (Done, error) { return Done{}, s.Join(in.User, in.Channel) }),
 		acting("/sim/leave", func(in Membership) (Done, error) { return Done{}, s.Leave(in.User, in.Channel) }),
+		acting("/sim/archive", func(in Archiving) (Done, error) { return Done{}, s.Archive(in.User, in.Channel, in.Archived) }),
 		acting("/sim/account", func(in Account) (Done, error) { return Done{}, s.SetActive(in.User, !in.Deleted) }),
 		acting("/sim/group", func(in Members) (Done, error) { return Done{}, s.SetGroup(in.ID, in.Users) }),
 		acting("/sim/install", func(in Installed) (Done, error) { return Done{}, s.SetInstalled(in.Team, in.Installed) }),

@@ -33,6 +33,12 @@ type (
 		User    string `json:"user"`
 		Channel string `json:"channel"`
 	}
+	// Archiving is a person archiving a channel, or opening it again.
+	Archiving struct {
+		User     string `json:"user"`
+		Channel  string `json:"channel"`
+		Archived bool   `json:"archived"`
+	}
 	// Account is whether a person's account is deactivated.
 	Account struct {
 		User    string `json:"user"`

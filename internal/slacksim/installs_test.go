@@ -265,6 +265,36 @@ func TestMembershipAndAccounts(t *testing.T) {
 	require.Equal(t, "users_not_found", w.form(t, "users.lookupByEmail", url.Values{"email": {"bob@acme.example"}})["error"])
 }
 
+func TestNothingIsWrittenInAnArchivedChannel(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{Events: append(slacksim.DefaultEvents(), "channel_archive", "channel_unarchive")})
+	ts := w.post(t, `[`+divider+`]`)
+	says := func(method, code string, values url.Values) {
+		t.Helper()
+		values.Set("channel", "C0OPS")
+		values.Set("text", "x")
+		got := w.form(t, method, values)
+		require.Equal(t, code == "", got["ok"], method)
+		if code != "" {
+			require.Equal(t, code, got["error"], method)
+		}
+	}
+	require.ErrorIs(t, w.Archive("fred", "ops", true), slacksim.ErrNoSuch)
+	status, _ := w.sim(t, "archive", map[string]any{"user": "alice", "channel": "ops", "archived": true})
+	require.Equal(t, http.StatusOK, status)
+	w.idle(t)
+	event := dig(t, decode(t, w.app.last(t, "/events").body), "event")
+	require.Equal(t, map[string]any{"type": "channel_archive", "channel": "C0OPS", "user": "U0ALICE", "event_ts": dig(t, event, "event_ts")}, event)
+	says("chat.postMessage", "is_archived", url.Values{})
+	says("chat.update", "is_inactive", url.Values{"ts": {ts}})
+	_, err := w.PostAs(slacksim.Post{User: "bob", Channel: "ops", Text: "hi"})
+	require.ErrorIs(t, err, slacksim.ErrForbidden)
+
+	require.NoError(t, w.Archive("alice", "ops", false))
+	w.idle(t)
+	require.Equal(t, "channel_unarchive", dig(t, decode(t, w.app.last(t, "/events").body), "event", "type"))
+	says("chat.update", "", url.Values{"ts": {ts}})
+}
+
 func TestEachKindOfChannelHasItsScope(t *testing.T) {
 	cfg := slacksim.Config{Scopes: []string{"channels:read"}, Channels: append(slacksim.DefaultChannels(), slacksim.Channel{
 		ID: "C0SECRET", Name: "secret", Private: true, Members: []string{"U0ALICE", slacksim.BotUser},

@@ -40,6 +40,9 @@ func (s *persons) PostAs(in Post) (ts string, err error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return "", fmt.Errorf("%w: the message is empty", ErrBadInput)
 	}
+	if c.Archived {
+		return "", fmt.Errorf("%w: %s is archived", ErrForbidden, c.ID)
+	}
 	if c.IM && (s.cfg.NoMessages || s.cfg.ReadMessages) {
 		return "", fmt.Errorf("%w: the app takes no messages", ErrForbidden)
 	}
@@ -117,6 +120,37 @@ func (s *persons) Join(user, channel string) error {
 	c.Members = append(slices.Clone(c.Members), p.ID)
 	s.changed()
 	s.events.membership("member_joined_channel", p.ID, c)
+	return nil
+}
+
+// Archive archives a channel, or opens it again, and tells the app.
+func (s *persons) Archive(user, channel string, archived bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, c, err := s.actor(user, channel)
+	switch {
+	case err != nil:
+		return err
+	case c.IM || c.MPIM:
+		return fmt.Errorf("%w: %s is a conversation, and not archived", ErrForbidden, c.ID)
+	case c.Archived == archived:
+		return nil
+	}
+	c.Archived = archived
+	s.changed()
+	kind := "channel_"
+	if c.Private {
+		kind = "group_"
+	}
+	verb := "unarchive"
+	if archived {
+		verb = "archive"
+	}
+	for _, in := range s.installs {
+		if c.has(in.botUser) {
+			s.events.emit(in, c, s.events.eventTeam(in, c), object{"type": kind + verb, "channel": c.ID, "user": p.ID})
+		}
+	}
 	return nil
 }
 

@@ -45,3 +45,17 @@ func TestPeopleAreAskedDirectlyWhereTheThreadTakesNoCard(t *testing.T) {
 		})
 	}
 }
+
+// The request can be decided while its channel is archived, and its card is drawn once the
+// channel is opened again.
+func TestARequestIsDecidedWhileItsChannelIsArchived(t *testing.T) {
+	o, root, b := one(t, directCall(sre))
+	require.NoError(t, o.Archive("U0ALICE", "C0OPS", true))
+	o.press("U0BOB", o.directs("U0BOB")[0], "approve", 0)
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	require.ErrorContains(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), "is_inactive")
+	require.Contains(t, plainWords(o.directs("U0CAROL")[0]), "Approved by U0BOB")
+	require.NoError(t, o.Archive("U0ALICE", "C0OPS", false))
+	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "Approved by U0BOB")
+}
