@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +87,30 @@ func (r *remote) ask(path string) approval {
 	status, a := r.do(http.MethodPost, "/v1/approvals", `{"calls":[{"id":"c1","tool":"delete_file","args":{"path":"`+path+`"},"reason":"It is old."}]}`)
 	require.Equal(r.t, http.StatusCreated, status)
 	return a
+}
+
+// A bot for agents that run elsewhere has no agent and no model of its own.
+func TestABotForRemoteAgentsAloneNeedsNoModel(t *testing.T) {
+	w := newWorld(t)
+	agent := w.listen()
+	text, err := os.ReadFile(w.config)
+	require.NoError(t, err)
+	own := regexp.MustCompile(`(?m)^agents: .*$`)
+	require.Regexp(t, own, string(text))
+	w.config = write(t, own.ReplaceAllString(string(text), ""))
+	w.env = slices.DeleteFunc(w.env, func(v string) bool { return strings.HasPrefix(v, "OPENAI_") })
+	p := w.start()
+	asked := agent.ask("/srv/old.csv")
+	card := w.sim.await(bob, "", "the card", says("refunds", "/srv/old.csv"))
+	require.Empty(t, w.sim.click(bob, card, "/srv/old.csv", "Approve").VisibleError)
+	status, _ := agent.do(http.MethodPost, "/v1/approvals/"+asked.ID+"/calls/c1/claim", "")
+	require.Equal(t, http.StatusOK, status)
+	w.sim.ask("hello", "")
+	w.sim.await(alice, "", "that nobody answers", says("No agent takes messages here"))
+	var out, stderr bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"check", "--config", w.config, "--online"}, w.env, &out, &stderr), "%s", &out)
+	require.NotContains(t, out.String(), "model")
+	require.NoError(t, p.term())
 }
 
 // An agent elsewhere asks, a person clicks in Slack, and the agent that waits is

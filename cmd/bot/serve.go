@@ -60,7 +60,7 @@ func serveFlags(ctx context.Context, in *call, needs func(config.Config) error) 
 	e, envErr := config.ReadEnvironment(in.environ)
 	e.Data = *data
 	if err == nil {
-		err = errors.Join(c.Check(), needs(c))
+		err = errors.Join(c.Check(), needs(c), c.CheckModelKey(e))
 		if !c.HasMCP() || c.MCPLock != "" { // else the tools are in Redis, and newBot checks them
 			err = errors.Join(err, c.CheckPolicy(e, in.extra, time.Now))
 		}

@@ -141,8 +141,8 @@ func (c Config) Bounds() (perAgent, perRequester int) {
 func (c Config) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if len(c.Agents) == 0 {
-		wrong("agents: there are none; add at least one")
+	if len(c.Agents)+len(c.RemoteAgents)+len(c.Gateways) == 0 {
+		wrong("agents: there are none; add at least one, or one of remote_agents or gateways")
 	}
 	for i := range c.Agents {
 		c.checkAgent(i, wrong)

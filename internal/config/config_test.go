@@ -284,10 +284,25 @@ func TestTheOwnersOfAnAgentAreThoseOfTheFile(t *testing.T) {
 	require.Equal(t, "C3", Agent{Channels: []string{"C1"}, Owners: &Owners{Channel: "C3"}}.OwnersAsked())
 }
 
+// Remote agents and gateways bring their own model.
+func TestOnlyAgentsNeedTheKeyOfAModel(t *testing.T) {
+	secret := write(t, "k")
+	remote, own := Config{RemoteAgents: []RemoteAgent{{}}}, Config{Agents: []Agent{{}}}
+	for environ, missing := range map[string]bool{"": true, "OPENAI_API_KEY=k": false, "OPENAI_API_KEY_FILE=" + secret: false} {
+		e, _ := ReadEnvironment([]string{environ}) // what else is missing does not matter
+		require.NoError(t, remote.CheckModelKey(e))
+		require.Equal(t, missing, own.CheckModelKey(e) != nil, environ)
+	}
+	require.ErrorContains(t, Config{}.Check(), "agents: there are none; add at least one, or one of remote_agents or gateways")
+	for _, c := range []Config{remote, {Gateways: []Gateway{{}}}} {
+		require.NotContains(t, c.Check().Error(), "agents: there are none")
+	}
+}
+
 func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {
 	_, err := ReadEnvironment([]string{"COUNTERSIGN_ADR=:1", "COUNTERSIGN_LOG_LEVEL=loud"})
 	for _, want := range []string{
-		"SLACK_BOT_TOKEN: not set", "SLACK_SIGNING_SECRET: not set", "OPENAI_API_KEY: not set",
+		"SLACK_BOT_TOKEN: not set", "SLACK_SIGNING_SECRET: not set",
 		"COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_LOG_LEVEL: must be debug, info, warn or error, but is "loud"`,
 	} {
 		require.ErrorContains(t, err, want)

@@ -90,6 +90,17 @@ type Variable struct {
 	set                func(*Environment, string)
 }
 
+const modelKey = "OPENAI_API_KEY"
+
+// CheckModelKey returns an error if an agent needs a model and the environment has no key
+// for one. Remote agents and gateways need none.
+func (c Config) CheckModelKey(e Environment) error {
+	if len(c.Agents) > 0 && e.OpenAIKey.Open() == "" && e.others[modelKey+inFile].Open() == "" {
+		return fmt.Errorf("%s: not set; it must be the API key of the model provider, which agents use", modelKey)
+	}
+	return nil
+}
+
 // Variables documents the environment; the README's table is checked against
 // it.
 var Variables = []Variable{
@@ -99,7 +110,7 @@ var Variables = []Variable{
 	{"REDIS_URL", "", "the address of Redis (redis://…, rediss://… or unix://…)", true, true, func(e *Environment, v string) { e.RedisURL = NewSecret(v) }},
 	{"REDIS_PASSWORD", "", "the password of Redis, with redis.addresses", false, true, func(e *Environment, v string) { e.RedisPassword = NewSecret(v) }},
 	{"REDIS_SENTINEL_PASSWORD", "", "the password of the Sentinels, with redis.addresses", false, true, func(e *Environment, v string) { e.SentinelPassword = NewSecret(v) }},
-	{"OPENAI_API_KEY", "", "the API key of the model provider", true, true, func(e *Environment, v string) { e.OpenAIKey = NewSecret(v) }},
+	{modelKey, "", "the API key of the model provider", true, true, func(e *Environment, v string) { e.OpenAIKey = NewSecret(v) }},
 	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "the address of any compatible provider", false, false, func(e *Environment, v string) { e.OpenAIBaseURL = v }},
 	{"OPENAI_MODEL", "gpt-5-mini", "the model of agents that name none", false, false, func(e *Environment, v string) { e.OpenAIModel = v }},
 	{"SLACK_API_URL", "https://slack.com/api/", "the address of another Slack, such as a simulator", false, false, func(e *Environment, v string) { e.SlackAPIURL = v }},
@@ -143,7 +154,9 @@ func ReadEnvironment(environ []string) (Environment, error) {
 			value = v.Preset
 		}
 		unsigned := v.Name == "SLACK_SIGNING_SECRET" && values["SLACK_APP_TOKEN"]+values["SLACK_APP_TOKEN"+inFile] != ""
-		elsewhere := v.Name == "REDIS_URL" // [Redis.Target] says so if nothing else names Redis either
+		// [Redis.Target] says so if nothing else names Redis either, and [Config.CheckModelKey]
+		// if an agent needs a model.
+		elsewhere := v.Name == "REDIS_URL" || v.Name == modelKey
 		if value == "" && v.Required && !unsigned && !elsewhere && (file == "" || !v.Secret) {
 			problems = append(problems, fmt.Errorf("%s: not set; it must be %s", v.Name, v.what))
 		}

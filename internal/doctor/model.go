@@ -35,6 +35,9 @@ type modelCheck struct {
 // check asks the provider which models it has, which costs nothing, and
 // then each model for one word.
 func (m modelCheck) check(ctx context.Context) {
+	if len(m.config.Agents) == 0 {
+		return // none is needed
+	}
 	base, err := url.Parse(m.env.OpenAIBaseURL)
 	if err != nil || base.Host == "" || m.env.OpenAIKey.Open() == "" {
 		return // said before

@@ -147,6 +147,9 @@ func (c *checker) checkEnvironment() {
 	for _, p := range config.Problems(err) {
 		c.problem("", "%s", p)
 	}
+	if err := c.config.CheckModelKey(e); err != nil {
+		c.problem("", "%s", err)
+	}
 	token, signing := e.SlackToken.Open(), e.SigningSecret.Open()
 	if token != "" && !strings.HasPrefix(token, "xoxb-") && !strings.HasPrefix(token, "xoxe.xoxb-") {
 		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "SLACK_BOT_TOKEN: this is not a bot token; bot tokens begin with xoxb-")

@@ -44,7 +44,7 @@ type Config struct {
 	Team       string            // the one workspace, or organization, that installed the app
 	Enterprise string            // the organization, if there is one: its people count as colleagues
 
-	Agent  string            // who answers a mention; may be empty if Agents is not
+	Agent  string            // who answers a mention where Agents names nobody; may be empty
 	Agents map[string]string // who answers it instead, by channel id
 
 	// MayAsk is whose mention starts an agent, by the agent's name: an agent
@@ -132,7 +132,6 @@ func (c Config) validate() error {
 	}
 	missing(c.BotToken == nil || c.BotToken() == "", "the bot token")
 	missing(!c.overSocket() && !c.signed(), "the signing secret")
-	missing(c.Agent == "" && len(c.Agents) == 0, "the agent that answers mentions")
 	missing(c.Desk == nil, "the desk")
 	missing(c.Runs == nil, "the store of runs")
 	missing(c.Runner == nil, "the runner")

@@ -55,6 +55,9 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 		return s.tellWriter(ctx, m, blockkit.Ours(mentionEmpty))
 	}
 	agent := s.cfg.AgentIn(m.Channel)
+	if s.cfg.Agent == "" && len(s.cfg.Agents) == 0 {
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionElsewhere))
+	}
 	if agent == "" && m.ChannelType == direct {
 		return s.tellWriter(ctx, m, blockkit.Ours(mentionNoDirect))
 	}

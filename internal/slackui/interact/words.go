@@ -94,6 +94,7 @@ const (
 	mentionOnlyFiles = "Nothing was started, because only the text of a message is read. Write what you need in words."
 	mentionEmpty     = "Nothing was started. Write what you need in the same message that mentions me."
 	mentionNoDirect  = "No agent answers direct messages, so nothing was started. Mention me in a channel that has an agent. Your Countersign admin knows which ones do."
+	mentionElsewhere = "No agent takes messages here, so nothing was started. The agents that ask for approval in Slack run elsewhere."
 	mentionNoAgent   = "No agent works in this channel, so nothing was started. Mention me in another channel, or ask your Countersign admin."
 	mentionTooMany   = "%s requests already wait in this thread, so yours wasn't added. Ask again when some are done, or start a new thread."
 	mentionEnded     = "This thread can't continue, so nothing was started. To ask again, start a new thread: mention me in a new message in the channel."
