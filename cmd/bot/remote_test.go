@@ -109,6 +109,7 @@ func TestABotForRemoteAgentsAloneNeedsNoModel(t *testing.T) {
 	w.sim.await(alice, "", "that nobody answers", says("No agent takes messages here"))
 	var out, stderr bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"check", "--config", w.config, "--online"}, w.env, &out, &stderr), "%s", &out)
+	require.Contains(t, out.String(), ": 1 remote agent\n")
 	require.NotContains(t, out.String(), "model")
 	require.NoError(t, p.term())
 }

@@ -20,7 +20,7 @@ func (c *checker) checkFile() {
 	read, err := config.Read(c.Path)
 	c.config = read
 	problems := config.Problems(err)
-	if len(read.Agents) > 0 || err == nil {
+	if len(agentsOf(read)) > 0 || err == nil {
 		problems = append(problems, config.Problems(read.Check())...)
 	}
 	for _, p := range problems {
@@ -30,8 +30,26 @@ func (c *checker) checkFile() {
 		c.warn(w.Advice, "%s", w.Text)
 	}
 	if len(problems) == 0 {
-		c.fine("%s: %s", c.Path, counted(len(read.Agents), "agent", "agents"))
+		c.fine("%s: %s", c.Path, strings.Join(agentsOf(read), ", "))
 	}
+}
+
+// agentsOf says how many agents of each kind there are.
+func agentsOf(c config.Config) []string {
+	var all []string
+	for _, kind := range []struct {
+		n         int
+		one, many string
+	}{
+		{len(c.Agents), "agent", "agents"},
+		{len(c.RemoteAgents), "remote agent", "remote agents"},
+		{len(c.Gateways), "gateway", "gateways"},
+	} {
+		if kind.n > 0 {
+			all = append(all, counted(kind.n, kind.one, kind.many))
+		}
+	}
+	return all
 }
 
 // checkTools looks at the folders, and at the tools that the agents have.
