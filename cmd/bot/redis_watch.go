@@ -73,8 +73,10 @@ func (w *redisWatch) look(ctx context.Context) {
 	judged := doctor.JudgeRedis(w.promised, servers)
 	switch err := w.holds(asking); {
 	case errors.Is(err, state.ErrEmptied), errors.Is(err, state.ErrLayout):
-		judged = append(judged, doctor.Finding{Mark: doctor.IsProblem, Text: err.Error(),
-			Advice: "restore a backup, or restart the bot to go on without what was lost; see docs/operate.md"})
+		judged = append(judged, doctor.Finding{
+			Mark: doctor.IsProblem, Text: err.Error(),
+			Advice: "restore a backup, or restart the bot to go on without what was lost; see docs/operate.md",
+		})
 	case err != nil:
 		return
 	}

@@ -35,9 +35,11 @@ func TestAHookThatWaitsOutlastsARestartOfTheBot(t *testing.T) {
 	cut := func() (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(approved[:20]), broken{}))}, nil
 	}
-	of := func(status int) func() (*http.Response, error) {
-		return func() (*http.Response, error) { return answered(status, `{"title":"no"}`) }
-	}
+	const no = `{"title":"no"}`
+	badGateway := func() (*http.Response, error) { return answered(http.StatusBadGateway, no) }
+	unavailable := func() (*http.Response, error) { return answered(http.StatusServiceUnavailable, no) }
+	unauthorized := func() (*http.Response, error) { return answered(http.StatusUnauthorized, no) }
+	conflict := func() (*http.Response, error) { return answered(http.StatusConflict, no) }
 	redirect := func() (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"https://elsewhere.example"}}, Body: http.NoBody}, nil
 	}
@@ -49,14 +51,14 @@ func TestAHookThatWaitsOutlastsARestartOfTheBot(t *testing.T) {
 		within time.Duration
 	}{
 		"a restart":              {poll: refused, away: 20 * time.Second, within: 21 * time.Second},
-		"a proxy without a bot":  {poll: of(http.StatusBadGateway), away: 20 * time.Second, within: 21 * time.Second},
-		"a bot without a store":  {poll: of(http.StatusServiceUnavailable), away: 20 * time.Second, within: 21 * time.Second},
+		"a proxy without a bot":  {poll: badGateway, away: 20 * time.Second, within: 21 * time.Second},
+		"a bot without a store":  {poll: unavailable, away: 20 * time.Second, within: 21 * time.Second},
 		"a cut answer":           {poll: cut, away: time.Second, within: 2 * time.Second},
 		"a bot that stays away":  {poll: refused, away: time.Hour, says: "the API cannot be reached: connection refused", within: 3 * time.Minute},
-		"a token taken away":     {poll: of(http.StatusUnauthorized), away: time.Hour, says: "Countersign answers 401: no"},
+		"a token taken away":     {poll: unauthorized, away: time.Hour, says: "Countersign answers 401: no"},
 		"a redirect":             {poll: redirect, away: time.Hour, says: "it answers with a redirect"},
 		"a claim that fails":     {poll: refused, claim: refused, says: "the API cannot be reached"},
-		"a claim that was taken": {poll: refused, claim: of(http.StatusConflict), says: "Countersign answers 409: no"},
+		"a claim that was taken": {poll: refused, claim: conflict, says: "Countersign answers 409: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
