@@ -246,16 +246,19 @@ func TestDecisionsAreLinearizable(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			var sent atomic.Uint64
-			client := statetest.Harmed(t, server(t), func([]byte) statetest.Fault {
+			whole := server(t)
+			client := statetest.Harmed(t, whole, func([]byte) statetest.Fault {
 				faults := []statetest.Fault{statetest.LostReply, statetest.LostRequest, statetest.None}
 				return faults[min(rand.New(rand.NewPCG(seed, sent.Add(1))).IntN(40), 2)]
 			})
 			store, err := state.Open(t.Context(), state.Options{Client: client})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, store.Close()) })
+			opener, err := state.Open(t.Context(), state.Options{Client: whole})
+			require.NoError(t, err)
 			unknown := 0
 			for round := range uint64(12) {
-				b := linearBatch(t, store, round)
+				b := linearBatch(t, opener, round)
 				h := linearRun(t, seed+round, b, func(client int) *Desk {
 					return deskOn(&breaking{Store: store, r: rand.New(rand.NewPCG(seed+round, uint64(100+client)))})
 				})
