@@ -28,6 +28,12 @@ func readyz(t *testing.T, b *bot) (int, string) {
 	return w.Code, w.Body.String()
 }
 
+// becomesReady waits until the bot works.
+func becomesReady(t *testing.T, b *bot) {
+	t.Helper()
+	require.Eventually(t, func() bool { code, _ := readyz(t, b); return code == http.StatusOK }, time.Minute, 5*time.Millisecond)
+}
+
 // A setting of Redis that is made weaker while the bot runs is in the log once, in the
 // metrics and in /readyz. The bot stays ready: all replicas have the same Redis.
 func TestASettingOfRedisThatBecomesWeakerIsNoticed(t *testing.T) {
@@ -38,6 +44,7 @@ func TestASettingOfRedisThatBecomesWeakerIsNoticed(t *testing.T) {
 	b := i.bot()
 	said := newOutput()
 	i.reconciles(b)
+	becomesReady(t, b)
 	b.redis.log = config.NewLogger(said, "info")
 	looks := func(weak string, ready string) {
 		t.Helper()
@@ -107,6 +114,7 @@ func TestARedisThatIsEmptiedIsNoticed(t *testing.T) {
 	b := i.bot()
 	said := newOutput()
 	i.reconciles(b)
+	becomesReady(t, b)
 	b.redis.log = config.NewLogger(said, "info")
 	b.redis.look(t.Context())
 	require.Zero(t, b.redis.weak())
