@@ -18,8 +18,9 @@ import (
 const redisLooks = time.Minute
 
 // A redisWatch compares the settings of Redis with the configuration while the bot runs,
-// as the start does, and notices a Redis that was emptied. What it finds is in the log once, in a metric, and in /readyz; the
-// bot goes on, because every replica has the same Redis. The nil one finds nothing.
+// as the start does, and notices a Redis that was emptied. What it finds is in the log
+// once, in a metric, and in /readyz; the bot goes on, because every replica has the same
+// Redis. The nil one finds nothing.
 type redisWatch struct {
 	promised config.Redis
 	servers  func(ctx context.Context) ([]state.Server, error)

@@ -183,25 +183,6 @@ func (b Batch) Deadline() time.Time {
 	return first
 }
 
-// Until returns the latest deadline of an open approval, or the zero time if one has
-// none or no approval is open.
-func (b Batch) Until() time.Time {
-	var last time.Time
-	for _, a := range b.Approvals {
-		d := a.Requirement.Deadline
-		if a.Status != Pending {
-			continue
-		}
-		if d.IsZero() {
-			return d
-		}
-		if d.After(last) {
-			last = d
-		}
-	}
-	return last
-}
-
 // Next returns when time moves the batch next: the earliest deadline or rung of
 // an open approval, or the zero time. See [Expire] and [Climb].
 func (b Batch) Next() time.Time {

@@ -93,7 +93,8 @@ type Variable struct {
 const modelKey = "OPENAI_API_KEY"
 
 // CheckModelKey returns an error if an agent needs a model and the environment has no key
-// for one. Remote agents and gateways need none.
+// for one. Remote agents and gateways need none. [ReadEnvironment] says what is wrong with
+// a key in a file.
 func (c Config) CheckModelKey(e Environment) error {
 	if len(c.Agents) > 0 && e.OpenAIKey.Open() == "" && e.others[modelKey+inFile].Open() == "" {
 		return fmt.Errorf("%s: not set; it must be the API key of the model provider, which agents use", modelKey)

@@ -92,7 +92,7 @@ func (c Config) Pins() (mcptool.Pins, error) {
 	if c.MCPLock == "" {
 		return mcptool.Pins{}, ErrNoPins
 	}
-	f, err := openRegular(c.MCPLock)
+	f, err := OpenRegular(c.MCPLock)
 	if errors.Is(err, os.ErrNotExist) {
 		return mcptool.Pins{}, fmt.Errorf("mcp_lock: %w; bot mcp pins accept writes it", err)
 	}

@@ -209,7 +209,7 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 }
 
 func readPEM(path string) ([]byte, error) {
-	f, err := openRegular(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

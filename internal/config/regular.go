@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// openRegular opens a file that is read again whenever it changes. Only a regular file can
-// be: opening a named pipe to which nobody writes would never return.
-func openRegular(path string) (*os.File, error) {
+// OpenRegular opens a file that is no named pipe: opening one to which nobody writes would
+// never return. The error is [os.ErrNotExist] if nothing is there.
+func OpenRegular(path string) (*os.File, error) {
 	if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}

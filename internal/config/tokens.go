@@ -35,7 +35,7 @@ const maxTokens = 1 << 20
 // readTokens reads a file of tokens: one on a line, with a comment behind it if
 // there is one; a line that begins with # is a comment.
 func readTokens(path string) ([]TokenHash, error) {
-	f, err := openRegular(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (t *Tokens) take(ctx context.Context) {
 	if found {
 		err = fmt.Errorf("one of them is also one of %s", other)
 	}
-	if err != nil && (!unchanged(t.looked, now)) {
+	if err != nil && !unchanged(t.looked, now) {
 		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
 			slog.String("of", t.of), slog.Any("err", err))
 	}
@@ -228,8 +228,11 @@ func (t *Tokens) hasAny(hashes []TokenHash) bool {
 	has := func() bool {
 		return slices.ContainsFunc(t.hashes, func(h TokenHash) bool { return slices.Contains(hashes, h) })
 	}
-	if !has() || t.file == "" {
-		return has()
+	if !has() {
+		return false
+	}
+	if t.file == "" {
+		return true
 	}
 	if read, err := readTokens(t.file); err == nil {
 		t.inFile = slices.DeleteFunc(slices.Clone(t.inFile), func(h TokenHash) bool { return !slices.Contains(read, h) })

@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"net/url"
 	"os"
@@ -27,17 +28,17 @@ func (a addresses) check() {
 		}
 	}
 	path := filepath.Join(filepath.Dir(a.Path), ManifestName)
-	about, err := os.Stat(path)
+	file, err := config.OpenRegular(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
-	if err == nil && !about.Mode().IsRegular() { // a named pipe to which nobody writes would never open
-		a.unknown("", "%s: it is not a regular file", path)
-		return
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(file)
+		_ = file.Close() // it was only read
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // it is beside the operator's file
 	if err != nil {
-		a.unknown("", "%s: %s", path, err)
+		a.unknown("", "%s", err)
 		return
 	}
 	app, err := manifests.ReadSlack(text)

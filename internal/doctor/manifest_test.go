@@ -47,5 +47,5 @@ func TestAManifestThatIsANamedPipeIsNotWaitedFor(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.o.Online = false
 	require.NoError(t, syscall.Mkfifo(filepath.Join(i.dir, doctor.ManifestName), 0o600))
-	require.Contains(t, i.check(), doctor.ManifestName+": it is not a regular file")
+	require.Contains(t, i.check(), doctor.ManifestName+" is not a regular file")
 }

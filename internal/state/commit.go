@@ -95,17 +95,20 @@ func newChangeOfBatch(p partition, b approvals.Batch, r approvals.RequestID, kee
 	return c
 }
 
-// rememberedFor is how long a request to a batch is known that no document remembers.
+// rememberedFor is how long a request to a batch is known that no document remembers: until
+// the last deadline of what people may still decide.
 func rememberedFor(b approvals.Batch, now time.Time) time.Duration {
-	open := slices.ContainsFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending })
-	if !open {
-		return remembered
+	keep := remembered
+	for _, a := range b.Approvals {
+		switch d := a.Requirement.Deadline; {
+		case a.Status != approvals.Pending:
+		case d.IsZero():
+			return rememberedUndated
+		default:
+			keep = max(keep, d.Sub(now))
+		}
 	}
-	until := b.Until()
-	if until.IsZero() {
-		return rememberedUndated
-	}
-	return max(remembered, until.Sub(now))
+	return keep
 }
 
 // requestName is the name of a request in a document that remembers it.
