@@ -185,6 +185,30 @@ func TestOwnersDecideWhatAServerChanged(t *testing.T) {
 	require.Equal(t, report.Servers[0].Accepted[0].Digest, last.Tools[0].After)
 }
 
+// Who approves a call approves it by the definition that its tool has by then: one that
+// waits while an owner accepts another definition is asked about again.
+func TestACallThatWaitsWhileItsToolIsRedefinedIsAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.withBank("")
+	w.start()
+	root := w.sim.ask("call bank.pay", "")
+	call := w.sim.await(bob, root, "the request", asked("bank.pay"))
+	b.lists("pay", "Pays twice.")
+	changed := w.sim.await(bob, "", "the card", says("Pays twice."))
+	require.Empty(t, w.sim.click(bob, changed, "", "Accept").VisibleError)
+	w.sim.await(alice, "", "who accepted", says("Accepted by", bob))
+
+	require.Empty(t, w.sim.click(bob, call, "bank.pay", "Approve").VisibleError)
+	const why = "The definition of this tool has changed since the call was approved."
+	again := w.sim.await(bob, root, "the second request", func(m message) bool { return asked("bank.pay")(m) && says(why)(m) })
+	require.NotEqual(t, call.TS, again.TS)
+	require.Empty(t, b.payments())
+	require.Empty(t, w.sim.click(bob, again, "bank.pay", "Approve").VisibleError)
+	w.sim.await(alice, root, "the answer", says("It said: "))
+	require.Len(t, b.payments(), 1)
+}
+
 // What was accepted stays until an owner accepts something else; and what they keep
 // blocked is asked about again only when it is something else.
 func TestToolsThatAreKeptBlockedStayUnavailable(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 			d.GateReason, d.Preview = p.reason, p.keepPreview(id, open.Args)
 			if p.tool != nil {
 				spec := p.tool.Spec()
-				d.WriteOnly, d.Summary, d.Severity = spec.WriteOnly, s.agent.summary(spec), spec.Stated()
+				d.WriteOnly, d.Summary, d.Severity, d.Definition = spec.WriteOnly, s.agent.summary(spec), spec.Stated(), spec.Definition
 			}
 			open.Args[p.call.Ref(id).Digest] = p.call.Args
 			if p.aside == AsideDoubt {

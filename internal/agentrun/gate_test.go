@@ -231,3 +231,34 @@ func TestABatchThatAsksTooManyPeopleSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// An approval is for the definition of the tool by which people were asked. If that has
+// changed by the time the call is to run, they are asked again, whatever asked for the
+// approval.
+func TestPeopleAreAskedAgainAboutACallWhoseToolIsDefinedOtherwiseByNow(t *testing.T) {
+	for name, kind := range map[string]agentrun.Kind{"the tool asks": agentrun.KindUnapproved, "the policy asks": agentrun.KindFunction} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tool := w.does("t", kind)
+			tool.spec.Definition = "first"
+			w.agent.Tools = []agentrun.Tool{tool}
+			w.policy = &rules{by: map[string]approvals.Ruling{"t": approvals.Ask{Requirement: signedBy("bob"), Why: "w"}}}
+			first := w.say(calls([3]string{"a", "t", `{"x":1}`}))
+			require.Equal(t, "first", w.batch(first.Deferred).Approvals[0].Definition)
+			tool.spec.Definition = "second"
+			w.decide(first.Deferred, "a", approvals.Approve, "")
+			second := w.resume(first.Deferred)
+			require.Equal(t, agentrun.RunDeferred, second.Status)
+			require.Empty(t, w.executed())
+			asked := w.batch(second.Deferred).Approvals[0]
+			require.Equal(t, "second", asked.Definition)
+			require.Equal(t, signedBy("bob"), asked.Requirement)
+			require.Equal(t, "The definition of this tool has changed since the call was approved.", asked.GateReason.Text)
+			require.Equal(t, approvals.AskedAgain, w.batch(first.Deferred).Approvals[0].Execution.State)
+
+			w.decide(second.Deferred, "a", approvals.Approve, "")
+			require.Equal(t, agentrun.RunCompleted, w.resume(second.Deferred).Status)
+			require.Equal(t, []string{"t:1"}, w.executed())
+		})
+	}
+}

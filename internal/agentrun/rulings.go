@@ -57,11 +57,16 @@ func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
 	r.ruleOn(ctx, run, p, gate)
 }
 
+// redefinedMessage is why people are asked again about a call whose tool is defined in
+// another way by now.
+const redefinedMessage = "The definition of this tool has changed since the call was approved."
+
 // considerSigned decides what becomes of a call that people approved. The
 // arguments are validated again, and the policy may still refuse. Any other
 // ruling lets the approval stand. Without one the call is not executed, and
 // the step is taken again later; so it is if a rule that might refuse cannot
-// judge the call, unless people approved knowing that.
+// judge the call, unless people approved knowing that. People are asked again if
+// the tool is defined in another way than when they were asked.
 func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
 		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
@@ -84,6 +89,9 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if done {
 		r.notRun(ctx, p, "tool")
 		return nil
+	}
+	if was := p.asked.Definition; was != "" && was != p.tool.Spec().Definition {
+		raise = &ApprovalRequired{Reason: redefinedMessage}
 	}
 	var asked *ApprovalRequired
 	var deferred *CallDeferred

@@ -92,6 +92,7 @@ type Approval struct {
 	Preview     Preview         // what the call would change
 	Place       Place           // where it would run, if whoever executes it says so
 	Hosted      bool            // the provider of the model runs it, as the model made it: an [Amend] is [ErrNoEdits]
+	Definition  string          // the definition of its tool by which people are asked, if that can change; shown to nobody
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Summary     string          // the template that says what the call does, as it was in force; surfaces render it, see package summary
 	Requirement Requirement
@@ -149,6 +150,7 @@ type Deferral struct {
 	Preview    Preview // see [Approval]
 	Place      Place   // see [Approval]
 	Hosted     bool    // see [Approval]; ignored for external calls
+	Definition string  // see [Approval]; ignored for external calls
 	Doubt      Doubt   // see [Approval]; ignored for external calls
 }
 

@@ -58,6 +58,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Preview:     d.Preview.clone(),
 			Place:       d.Place,
 			Hosted:      d.Hosted,
+			Definition:  d.Definition,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Summary:     cmp.Or(d.Ask.Summary, d.Summary),

@@ -98,6 +98,7 @@ type storedApproval struct {
 	Place      storedPlace        `json:"place,omitzero"`
 	Doubt      storedDoubt        `json:"doubt,omitzero"`
 	Hosted     bool               `json:"hosted,omitempty"`
+	Definition string             `json:"definition,omitempty"`
 }
 
 type storedDoubt struct {
@@ -175,6 +176,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			EditedBy: a.EditedBy, Severity: a.Severity, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
 			Checked: storeChecked(a.Checked), GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place), Hosted: a.Hosted,
+			Definition: a.Definition,
 			Doubt: storedDoubt{
 				a.Doubt.Began.UTC(), a.Doubt.Key, a.Doubt.Approved, a.Doubt.Unsure, storedQuote(a.Doubt.Said), storeExecution(a.Doubt.Late),
 			},
@@ -217,6 +219,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			EditedBy: s.EditedBy, Severity: s.Severity, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
 			Checked: s.Checked.checked(), GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place), Hosted: s.Hosted,
+			Definition: s.Definition,
 			Doubt: approvals.Doubt{
 				Began: s.Doubt.Began, Key: s.Doubt.Key, Approved: s.Doubt.Approved,
 				Unsure: s.Doubt.Unsure, Said: approvals.Quote(s.Doubt.Said), Late: approvals.Execution(s.Doubt.Late),

@@ -205,6 +205,11 @@ func samples() map[string]any {
 				Call: now, Proposed: now.Digest, Hosted: true, Requirement: requirement, Status: approvals.Pending,
 			}},
 		},
+		"batch.v1.defined": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Definition: "sha256:1f", Requirement: requirement, Status: approvals.Pending,
+			}},
+		},
 		"entry.v1.hosted": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "docs.ask", State: agentrun.EntryFinished, Fence: "x", At: noon,
 			Finish: agentrun.Finish{Part: agentrun.ToolReturn{

@@ -41,8 +41,12 @@ func TestAnnotationsOnlyRaise(t *testing.T) {
 	require.Equal(t, approvals.SeverityUnset, r.tools["srv.add"].Spec().Stated())
 	require.False(t, r.tools["srv.add"].Spec().Annotations.ReadOnlyHint)
 	require.True(t, r.tools["srv.add"].(*mcptool.Tool).Gated())
+	before := r.tools["srv.add"].Spec().Definition
+	require.NotEmpty(t, before)
+	require.NotEqual(t, before, r.tools["srv.drop"].Spec().Definition)
 	s.TrustAnnotations = true
 	r = startWith(t, s, r.pins)
+	require.Equal(t, before, r.tools["srv.add"].Spec().Definition, "it is what the server lists, and nothing else")
 	require.True(t, r.tools["srv.add"].Spec().Annotations.ReadOnlyHint)
 	require.False(t, r.tools["srv.add"].(*mcptool.Tool).Gated())
 	require.True(t, r.tools["srv.drop"].(*mcptool.Tool).Gated())

@@ -28,6 +28,7 @@ func newTool(s *serverTools, d Definition) *Tool {
 	t.spec = agentrun.Spec{
 		Name: c.Name + "." + d.Name, Description: d.description, Schema: d.schema, Kind: agentrun.KindFunction,
 		Timeout: c.timeout(d.Name) + overhead, Annotations: d.hints(c.TrustAnnotations),
+		Definition: d.Digest,
 	}
 	if c.TrustAnnotations {
 		t.spec.WriteOnly = d.writeOnly()
