@@ -46,6 +46,26 @@ remote_agents:
 	return r
 }
 
+// measures opens the listener for metrics in the configuration of the world, and returns
+// what reads them.
+func (w *world) measures() (metrics func() string) {
+	w.t.Helper()
+	addr := statetest.FreeAddr(w.t)
+	old, err := os.ReadFile(w.config)
+	require.NoError(w.t, err)
+	w.config = write(w.t, string(old)+fmt.Sprintf("metrics: {listen: %q}\n", addr))
+	return func() string {
+		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+addr+"/metrics", nil)
+		require.NoError(w.t, err)
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(w.t, err)
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(w.t, err)
+		return string(text)
+	}
+}
+
 // accept makes these the tokens of the agent.
 func (r *remote) accept(tokens ...string) {
 	r.t.Helper()
@@ -119,6 +139,7 @@ func TestABotForRemoteAgentsAloneNeedsNoModel(t *testing.T) {
 func TestAClickAnswersAnAgentElsewhere(t *testing.T) {
 	w := newWorld(t)
 	agent := w.listen()
+	metrics := w.measures()
 	p := w.start()
 	asked := agent.ask("/srv/old.csv")
 	card := w.sim.await(bob, "", "the card", says("refunds", "/srv/old.csv"))
@@ -149,6 +170,9 @@ func TestAClickAnswersAnAgentElsewhere(t *testing.T) {
 	asked = agent.ask("/srv/other.csv")
 	held.Go(func() { status, got = agent.do(http.MethodGet, "/v1/approvals/"+asked.ID+"?wait=50s", "") })
 	w.sim.await(bob, "", "the card", says("/srv/other.csv"))
+	require.Eventually(t, func() bool {
+		return strings.Contains(metrics(), `countersign_http_requests_in_flight{listener="agents"} 1`)
+	}, time.Minute, 5*time.Millisecond, "it waits")
 	require.NoError(t, p.term())
 	held.Wait()
 	require.Equal(t, http.StatusOK, status, "who waits is told how it stands before the bot is gone")

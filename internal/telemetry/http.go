@@ -11,7 +11,10 @@ func (m *Metrics) HTTP(listener string, h http.Handler) http.Handler {
 	if m == nil {
 		return h
 	}
+	inFlight := m.inFlight.WithLabelValues(listener)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inFlight.Inc()
+		defer inFlight.Dec()
 		began := m.now()
 		a := &answered{ResponseWriter: w, code: http.StatusOK}
 		defer func() {

@@ -32,6 +32,7 @@ type Metrics struct {
 	slack     slackMetrics
 	redis     redisMetrics
 	http      *prometheus.HistogramVec
+	inFlight  *prometheus.GaugeVec
 	webhooks  *prometheus.CounterVec
 	checks    *prometheus.CounterVec
 }
@@ -51,6 +52,9 @@ func New(c Config) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), now: c.Now}
 	m.approvals, m.runs, m.due, m.model, m.slack, m.redis = newApprovalMetrics(), newRunMetrics(), newDueMetrics(), newModelMetrics(), newSlackMetrics(), newRedisMetrics()
 	m.http = histogram("http_request_duration_seconds", "How long requests to this process took, by listener, route and status.", request, "listener", "route", "code")
+	m.inFlight = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "http_requests_in_flight", Help: "Requests to this process that are not answered yet, by listener.",
+	}, []string{"listener"})
 	m.webhooks = counter("webhook_attempts_total", "Attempts to send a message to a webhook, by how they ended.", "outcome")
 	m.checks = counter("policy_checks_total", "Checks of policy rules that were asked, by what they answered.", "check", "answer")
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -59,7 +63,7 @@ func New(c Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		build, m.http, m.webhooks, m.checks,
+		build, m.http, m.inFlight, m.webhooks, m.checks,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, o := range c.Outcomes {
