@@ -78,10 +78,11 @@ func (h hook) asked() intake.Call {
 }
 
 // permissionRequest answers the hook that is called when a person at the terminal
-// is about to be asked. It is no gate: it is not called for what a rule allows,
-// and its call has no id. So it answers for a request that PreToolUse has opened,
+// is about to be asked. It is no gate: it is not called for what a rule allows.
+// So it answers for a request that PreToolUse has opened about exactly this call,
 // and otherwise says nothing.
 func (s *Server) permissionRequest(ctx context.Context, c door.Caller, h hook, opts options) []byte {
+	h.use = "" // another hook of the agent may have changed the call that the id names
 	q, ok := s.find(ctx, c.Client, h, func(q intake.Request) bool {
 		call := q.Calls[0]
 		return q.State == intake.StatePending || call.Outcome == intake.OutcomeApproved && call.ClaimedAt.IsZero()

@@ -69,9 +69,9 @@ func TestAnEventThatIsNotKnownAndNamesAToolIsDenied(t *testing.T) {
 	require.Empty(t, w.now("", body("PostToolUseV2", "t1", "Bash", deploy+`,"tool_response":{"stdout":""}`)))
 }
 
-// An approval is for the directory that its card showed, also if the hook that
-// asks for it names no call.
-func TestAPermissionRequestFromAnotherDirectoryFindsNoDecision(t *testing.T) {
+// An approval is for the call that its card showed, whether or not the hook that asks
+// for it names the id of a call.
+func TestAPermissionRequestForAnotherCallFindsNoDecision(t *testing.T) {
 	w := newWorld(t)
 	require.Contains(t, w.now("?hold=1s&late=keep", bash("t1", "make deploy")).Reason, "Pending")
 	q := <-w.watch.asked
@@ -82,9 +82,12 @@ func TestAPermissionRequestFromAnotherDirectoryFindsNoDecision(t *testing.T) {
 	require.Empty(t, w.now("", request(`,"cwd":"/srv/prod"`)))
 	require.Empty(t, w.now("", request("")))
 	require.Empty(t, w.now("", request(`,"cwd":"/srv/app","mcp_server":{"name":"x"}`)))
+	require.Empty(t, w.now("", request(`,"cwd":"/srv/prod","tool_use_id":"t1"`)), "also with the id of the call")
+	require.Empty(t, w.now("", strings.Replace(request(`,"cwd":"/srv/app","tool_use_id":"t1"`), "make deploy", "make destroy", 1)))
+	require.Empty(t, w.now("", strings.Replace(request(`,"cwd":"/srv/app","tool_use_id":"t1"`), "Bash", "Shell", 1)))
 	w.now("", request(`,"cwd":"/srv/prod","tool_response":"x"`))
 	require.True(t, w.stands(q.ID).ClaimedAt.IsZero())
-	require.Equal(t, "allow", w.now("", request(`,"cwd":"/srv/app"`)).Request.Behavior)
+	require.Equal(t, "allow", w.now("", request(`,"cwd":"/srv/app","tool_use_id":"t2"`)).Request.Behavior)
 }
 
 // What another call of the session came to says nothing about an open request of
