@@ -102,7 +102,7 @@ func TestADenialThatIsFlippedStaysADenial(t *testing.T) {
 	require.Contains(t, short(read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], false, "a"))).all()), "tool-output-denied")
 	flipped := read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], true, "a"))).all()
 	require.Contains(t, short(flipped), "tool-output-denied c0.0.0")
-	require.Contains(t, short(flipped), "denied 0 of 1 Someone else already decided this. Nothing changed.")
+	require.Contains(t, short(flipped), "denied 0 of 1 This was already decided. Nothing changed.", "the same person decided it")
 	r := c.do(http.MethodPost, "/api/chat/chat1/approvals/"+asked["c0.0.0"], object{"approved": true})
 	require.Equal(t, http.StatusConflict, r.code)
 	require.Empty(t, c.executed())

@@ -34,7 +34,7 @@ func explain(err error, v approvals.Verdict) (text string, known bool) {
 	case errors.Is(err, approvals.ErrInDoubt):
 		return "It isn't known whether this call took effect, so it can't be " + map[string]string{"approve": "approved", "deny": "denied"}[verb] + ". Nothing changed. Say in Slack what became of it.", true
 	case errors.Is(err, approvals.ErrSettled):
-		return "Someone else already decided this. Nothing changed.", true
+		return "This was already decided. Nothing changed.", true
 	case errors.Is(err, approvals.ErrExpired):
 		return "The time to decide is over. Nothing changed, and the call won't run.", true
 	case errors.Is(err, approvals.ErrOwnEdit):
