@@ -159,23 +159,20 @@ func newConnection(s Server, log *slog.Logger, update func([]Listed)) *connectio
 
 // run keeps the server connected until ctx ends, and then ends it.
 func (c *connection) run(ctx context.Context) {
-	pause := firstPause
+	pauses := newPauses(firstPause, longestPause, steadyAfter)
 	for ctx.Err() == nil {
-		steady := time.NewTimer(steadyAfter)
+		pauses.rest()
 		err := c.hold(ctx)
 		c.set(nil)
 		if ctx.Err() != nil {
 			return
 		}
-		if !steady.Stop() {
-			pause = firstPause
-		}
+		pause := pauses.next()
 		c.log.WarnContext(ctx, "no connection to an MCP server", slog.Any("err", err), slog.Duration("again", pause))
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // no secret
 		}
-		pause = min(2*pause, longestPause)
 	}
 }
 
