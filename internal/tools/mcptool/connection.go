@@ -25,6 +25,13 @@ const (
 	waitsFor      = 10 * time.Second
 )
 
+// After how long a list that has changed is read: several changes in a moment are one,
+// and a list that does not come to rest is read less and less often.
+const (
+	firstSettling   = 200 * time.Millisecond
+	longestSettling = 5 * time.Second
+)
+
 // A link is an open connection to a server.
 type link struct {
 	server  Server
@@ -183,6 +190,8 @@ func (c *connection) hold(ctx context.Context) error {
 		return err
 	}
 	defer l.end() //nolint:errcheck // it ends in any case
+	lost := errors.New("the connection ended")
+	settling := newPauses(firstSettling, longestSettling, longestSettling)
 	for {
 		raw, err := l.list(ctx)
 		if err != nil {
@@ -190,17 +199,20 @@ func (c *connection) hold(ctx context.Context) error {
 		}
 		c.update(listed(c.server, raw))
 		c.set(l)
+		settling.rest()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
-			return l.explain(errors.New("the connection ended"))
+			return l.explain(lost)
 		case <-l.changed:
-			select { // several changes in a moment are one
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(200 * time.Millisecond):
-			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.lost:
+			return l.explain(lost)
+		case <-time.After(settling.next()):
 		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +191,28 @@ func TestAToolThatChangedIsUnavailable(t *testing.T) {
 	refused("srv.spy", "does not have it any more")
 	require.NoError(t, r.tools["srv.fails"].Validate(t.Context(), agentrun.Call{}), "the others stay")
 	require.NotContains(t, r.tools, "srv.spy2", "nobody accepted it")
+}
+
+// A server may say with each list that it has changed again.
+func TestAListThatNeverComesToRestIsReadLessAndLessOften(t *testing.T) {
+	s := stdioServer(t, "restless")
+	path := filepath.Join(t.TempDir(), "lists")
+	s.Env[listsFile] = path
+	startWith(t, s, mcptool.Pins{})
+	var at []int64
+	require.Eventually(t, func() bool {
+		b, _ := os.ReadFile(path)
+		at = nil
+		for line := range strings.Lines(string(b)) {
+			ms, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+			if err != nil {
+				return false
+			}
+			at = append(at, ms)
+		}
+		return len(at) >= 4
+	}, 30*time.Second, 10*time.Millisecond)
+	require.GreaterOrEqual(t, at[3]-at[2], int64(700), "it was read at %v", at)
 }
 
 func TestAServerThatIsNotThereIsAClearError(t *testing.T) {

@@ -29,8 +29,12 @@ import (
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
-// serverKind is the variable by which this test program is a server.
-const serverKind = "MCPTOOL_SERVER"
+// serverKind is the variable by which this test program is a server; listsFile names
+// the file in which a restless one writes when it was asked for its list.
+const (
+	serverKind = "MCPTOOL_SERVER"
+	listsFile  = "MCPTOOL_LISTS"
+)
 
 func TestMain(m *testing.M) {
 	switch kind := os.Getenv(serverKind); kind {
@@ -95,6 +99,12 @@ func hostileServer(kind string) {
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"h","version":"1"}}}`, m.ID)
 		case "tools/list":
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, m.ID, hostileTools(kind))
+			if kind == "restless" {
+				say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				f, _ := os.OpenFile(os.Getenv(listsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+				_, _ = fmt.Fprintln(f, time.Now().UnixMilli())
+				_ = f.Close()
+			}
 		case "tools/call":
 			result := func(format string, args ...any) {
 				say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, fmt.Sprintf(format, args...))
