@@ -93,8 +93,12 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
 			if !own[name] {
-				wrong("%s.tools.%s: %s has no such tool, so the setting would have no effect; its tools are %s",
-					a.at, name, a.Name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
+				has := "its tools are " + strings.Join(slices.Sorted(maps.Keys(own)), ", ")
+				server, _, _ := strings.Cut(name, ".")
+				if _, there := a.MCP[server]; there {
+					has = "it has those of the server " + server + " that were accepted, with bot mcp pins accept"
+				}
+				wrong("%s.tools.%s: %s has no such tool, so the setting would have no effect; %s", a.at, name, a.Name, has)
 			}
 		}
 		if err := c.checkLookups(a, all); err != nil {

@@ -2,12 +2,14 @@ package config
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/tools"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
@@ -21,6 +23,13 @@ func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
 		return []agentrun.Tool{tool}, nil
 	})
 	require.EqualError(t, err, "agent ops: two tools are called twin")
+}
+
+// Settings may be written before the tools of a server are accepted.
+func TestASettingOfAToolThatWasNotAcceptedSaysHowToAcceptIt(t *testing.T) {
+	c := Config{Gateways: []Gateway{{Name: "desk", MCP: map[string]MCPServer{"srv": {Command: "x"}}, Tools: map[string]Tool{"srv.drop": {}}}}}.WithServers(mcptool.Open(nil, mcptool.Pins{}, slog.New(slog.DiscardHandler)))
+	_, err := NewToolSets(c, Environment{}, nil)
+	require.EqualError(t, err, "gateways[0].tools.srv.drop: desk has no such tool, so the setting would have no effect; it has those of the server srv that were accepted, with bot mcp pins accept")
 }
 
 // An endpoint is a tool like any other, and its secret is in the environment.

@@ -79,7 +79,7 @@ func infoOf(ctx context.Context, client redis.UniversalClient, field string) str
 // open, that is the bot's; otherwise one is started, which the function ends.
 func Reach(ctx context.Context, dir string, log *slog.Logger) (end func() error, err error) {
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("no bot has kept anything there: %w", err)
+		return nil, fmt.Errorf("no bot has kept anything there; bot serve makes the folder: %w", err)
 	}
 	for range asks {
 		f, err := open(ctx, dir, log, 1)
