@@ -135,6 +135,8 @@ func TestErrorsDoNotHoldSecretsOfTheConfiguration(t *testing.T) {
 	r := start(t, s)
 	_, err := r.call("srv.fails", `{}`)
 	require.EqualError(t, err, "tool failed: The tool reported an error: [redacted]")
+	_, err = r.call("srv.fails_structured", `{}`)
+	require.EqualError(t, err, `tool failed: The tool reported an error: {"why":"[redacted]\u202e"}`)
 	_, err = r.call("srv.refuses", `{}`)
 	require.EqualError(t, err, `tool failed: The server refused the call (code -32602): no [redacted]\u202e`)
 

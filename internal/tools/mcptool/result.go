@@ -76,7 +76,7 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 		return agentrun.Result{}, unsure("The server's answer could not be read: %s.", err)
 	}
 	if r.IsError {
-		return agentrun.Result{}, &agentrun.FailedError{Message: "The tool reported an error: " + s.errorWords(parts)}
+		return agentrun.Result{}, &agentrun.FailedError{Message: "The tool reported an error: " + s.errorWords(parts, r.Structured)}
 	}
 	whole := kept(parts, r.Structured)
 	result := s.result(parts, r.Structured)
@@ -86,12 +86,15 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
-func (s Server) errorWords(parts []part) string {
+func (s Server) errorWords(parts []part, structured json.RawMessage) string {
 	var words []string
 	for _, p := range parts {
 		if p.Text != "" {
 			words = append(words, p.Text)
 		}
+	}
+	if len(words) == 0 && isObject(structured) {
+		words = append(words, string(structured))
 	}
 	if len(words) == 0 {
 		return "it did not say which."

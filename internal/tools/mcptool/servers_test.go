@@ -127,7 +127,7 @@ func hostileServer(kind string) {
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
 	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise",
-	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key", "trace", "deaf",
+	"approval", "refuses", "fails", "fails_structured", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key", "trace", "deaf",
 }
 
 // hostileTools are the tools that a server lists: those of its kind, and after it
@@ -205,6 +205,8 @@ func hostileCall(name string, result func(string, ...any), say func(string, ...a
 		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no <!channel>\u202e"}}`, id)
 	case "fails":
 		result(`{"isError":true,"content":[{"type":"text","text":"disk full"}]}`)
+	case "fails_structured":
+		result(`{"isError":true,"content":[],"structuredContent":{"why":"disk full\u202e"}}`)
 	case "silent":
 	case "deaf": // it reads nothing any more
 		time.Sleep(time.Hour)
