@@ -56,6 +56,9 @@ func Relay(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
+// maxReason is how many bytes of the gateway's reason to refuse a message are told.
+const maxReason = 200
+
 type relay struct {
 	api  *api
 	url  string
@@ -169,6 +172,11 @@ func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 		return nil
 	case answer.StatusCode == http.StatusUnauthorized:
 		return errors.New("the gateway does not take the token")
+	case answer.StatusCode == http.StatusBadRequest && kind == "text/plain":
+		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxReason))
+		if words := plain(strings.TrimSpace(string(why))); words != "" {
+			return fmt.Errorf("the gateway does not take the message: %s", words)
+		}
 	}
 	return fmt.Errorf("the gateway answered with the HTTP status %d", answer.StatusCode)
 }

@@ -134,6 +134,8 @@ func TestARelayAnswersEveryRequestWhateverTheGatewaySends(t *testing.T) {
 		{"nothing", "HTTP status 202", answers(http.StatusAccepted, "", "")},
 		{"a stream without an answer", "make the same call again", answers(http.StatusOK, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1}}\n\n")},
 		{"the answer to another request", "make the same call again", answers(http.StatusOK, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n")},
+		{"why the message is refused", "does not take the message: it is too large", answers(http.StatusBadRequest, "text/plain; charset=utf-8", "it is too large\n")},
+		{"lines of a proxy", "HTTP status 400", answers(http.StatusBadRequest, "text/plain", "a\nb")},
 		{"a page", "HTTP status 200", answers(http.StatusOK, "text/html", "<html>")},
 	} {
 		broken = test.answer
