@@ -206,7 +206,7 @@ type question struct {
 // A verdict is what people, or the policy, said. The zero value denies.
 type verdict struct {
 	allow  bool
-	input  json.RawMessage // what runs, if it is not what was asked
+	input  json.RawMessage // what runs, if the answer is to name it; else nil
 	reason string
 }
 

@@ -100,7 +100,32 @@ func TestTheBytesThatPeopleSeeAreThoseOfTheAgent(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, hook.Run(t.Context(), a.config(hook.ClaudeCode), strings.NewReader(ask), &out))
 	require.Contains(t, string(a.asked), `{"n":9007199254740993,"a":"<&>\u2028","b":1.0}`)
-	require.NotContains(t, out.String(), "updatedInput", "nobody changed it")
+	require.Contains(t, out.String(), `"updatedInput":{"n":9007199254740993,"a":"<&>\u2028","b":1.0}`, "and those that run")
+}
+
+// Another hook of the agent may change the input of a call while people decide. The
+// answer names what they approved, except where it would be taken for an answer of the
+// person at the terminal, and where the policy decided.
+func TestTheAnswerNamesWhatPeopleApproved(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome, tool string
+		named         bool
+	}{
+		"approved":                {"approved", "Bash", true},
+		"permitted by the policy": {"allowed", "Bash", false},
+		"a question":              {"approved", "AskUserQuestion", false},
+		"a plan":                  {"approved", "ExitPlanMode", false},
+		"a tool of an MCP server": {"approved", "mcp__db__drop", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t, c.outcome, "")
+			ask := `{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"` + c.tool + `","tool_use_id":"t","tool_input":{"a":1}}`
+			var out bytes.Buffer
+			require.NoError(t, hook.Run(t.Context(), a.config(hook.ClaudeCode), strings.NewReader(ask), &out))
+			require.Contains(t, out.String(), `"permissionDecision":"allow"`)
+			require.Equal(t, c.named, strings.Contains(out.String(), `"updatedInput":{"a":1}`))
+		})
+	}
 }
 
 func TestAPanicIsAnErrorWithoutAnAnswer(t *testing.T) {

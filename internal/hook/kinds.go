@@ -37,6 +37,7 @@ type form struct {
 	hold  time.Duration // with grace and [leaving], less than the agent waits without a setting
 	grace time.Duration // how long the answer may take after the hold; see [margin]
 	edits bool          // it runs changed input
+	exact bool          // several of its hooks may change the input of a call: the answer names what people approved
 	read  func(map[string]json.RawMessage) (question, error)
 	write func(question, verdict) ([]byte, error)
 }
@@ -44,12 +45,12 @@ type form struct {
 // forms are all kinds. testdata/kinds.json has an example of each, and says which
 // were seen from the real program.
 var forms = map[Kind]form{
-	ClaudeCode: {9 * time.Minute, 12 * time.Second, true, readClaude, writeClaude},
+	ClaudeCode: {9 * time.Minute, 12 * time.Second, true, true, readClaude, writeClaude},
 	// The input of Codex has only the command: nobody can say where it runs.
-	Codex:  {9 * time.Minute, 12 * time.Second, true, readCodex, writeClaude},
-	Cursor: {50 * time.Second, 6 * time.Second, false, readCursor, writeCursor},
-	VSCode: {25 * time.Second, 2 * time.Second, true, readClaude, writeClaude},
-	Gemini: {50 * time.Second, 6 * time.Second, true, readGemini, writeGemini},
+	Codex:  {9 * time.Minute, 12 * time.Second, true, false, readCodex, writeClaude},
+	Cursor: {50 * time.Second, 6 * time.Second, false, false, readCursor, writeCursor},
+	VSCode: {25 * time.Second, 2 * time.Second, true, false, readClaude, writeClaude},
+	Gemini: {50 * time.Second, 6 * time.Second, true, false, readGemini, writeGemini},
 }
 
 // fields reads texts by their names.

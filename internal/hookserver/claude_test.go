@@ -26,7 +26,7 @@ func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
 	got := <-answer
 	require.Equal(t, "PreToolUse", got.Event)
 	require.Equal(t, "allow", got.Decision, got.Reason)
-	require.Nil(t, got.Input, "nobody changed it")
+	require.JSONEq(t, `{"command":"make deploy","description":"x"}`, string(got.Input), "another hook may have changed it meanwhile")
 	require.False(t, w.stands(q.ID).ClaimedAt.IsZero(), "the decision is used before the answer is sent")
 }
 
@@ -49,9 +49,24 @@ func TestWhatPeopleChangedIsWhatRuns(t *testing.T) {
 	require.JSONEq(t, `{"command":"make -n deploy"}`, string(got.Input))
 }
 
+// Claude Code takes updatedInput for the answer of the person at the terminal where a
+// tool needs one.
+func TestTheAnswerAboutAToolThatAsksItsPersonNamesNoInput(t *testing.T) {
+	for _, tool := range []string{"AskUserQuestion", "ExitPlanMode", "mcp__db__drop"} {
+		w := newWorld(t)
+		q, answer := w.later(body("PreToolUse", "t1", tool, `{"a":1}`))
+		w.decide(q, approvals.Approve, "")
+		got := <-answer
+		require.Equal(t, "allow", got.Decision, got.Reason)
+		require.Nil(t, got.Input)
+	}
+}
+
 func TestThePolicyAnswersAloneWhereItNeedsNobody(t *testing.T) {
 	w := newWorld(t)
-	require.Equal(t, "allow", w.now("", body("PreToolUse", "t1", "Read", `{"file_path":"/a"}`)).Decision)
+	permitted := w.now("", body("PreToolUse", "t1", "Read", `{"file_path":"/a"}`))
+	require.Equal(t, "allow", permitted.Decision)
+	require.Nil(t, permitted.Input)
 	refused := w.now("", body("PreToolUse", "t2", "Never", `{}`))
 	require.Equal(t, "deny", refused.Decision)
 	require.Contains(t, refused.Reason, "not on Fridays")

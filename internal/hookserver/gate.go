@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/door"
@@ -14,7 +15,7 @@ import (
 type verdict struct {
 	allow   bool
 	args    json.RawMessage // what runs
-	input   json.RawMessage // the same, if people changed it; else nil
+	input   json.RawMessage // the same, if the answer is to name it; else nil
 	reason  string          // why not, in words for the model
 	pending bool            // it is denied because nobody has decided
 }
@@ -84,10 +85,17 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 		return s.explain(ctx, err)
 	}
 	v := verdict{allow: true, args: claim.Args}
-	if call.Edited {
-		v.input = claim.Args
+	if call.Edited || call.Outcome == intake.OutcomeApproved && !asksItsPerson(call.Tool) {
+		v.input = claim.Args // another hook may have changed the input meanwhile
 	}
 	return v
+}
+
+// asksItsPerson reports whether the tool may need the person at the terminal: Claude Code
+// takes updatedInput for the answer of that person then. A server of MCP can say so of
+// any of its tools, with _meta["anthropic/requiresUserInteraction"].
+func asksItsPerson(tool string) bool {
+	return tool == "AskUserQuestion" || tool == "ExitPlanMode" || strings.HasPrefix(tool, "mcp__")
 }
 
 // notApproved is the verdict on a call that may not run. Pending, denied, refused,

@@ -127,6 +127,26 @@ func (w *world) session(mode, query, onFailure string) *session {
 	return s
 }
 
+// rewrites adds a hook to the settings that makes this of each call of Bash.
+func (s *session) rewrites(command string) {
+	s.Helper()
+	raw, err := os.ReadFile(s.settings)
+	require.NoError(s, err)
+	var doc map[string]any
+	require.NoError(s, json.Unmarshal(raw, &doc))
+	answer := filepath.Join(s.dir, "rewritten.json")
+	made, err := json.Marshal(map[string]any{"hookSpecificOutput": map[string]any{
+		"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": map[string]string{"command": command, "description": "x"},
+	}})
+	require.NoError(s, err)
+	require.NoError(s, os.WriteFile(answer, made, 0o600))
+	hooks := doc["hooks"].(map[string]any)
+	hooks["PreToolUse"] = append(hooks["PreToolUse"].([]any), map[string]any{"matcher": "Bash", "hooks": []any{map[string]any{"type": "command", "command": "cat " + answer}}})
+	raw, err = json.Marshal(doc)
+	require.NoError(s, err)
+	require.NoError(s, os.WriteFile(s.settings, raw, 0o600))
+}
+
 // run runs the client, which ends by itself.
 func (s *session) run(commands ...string) <-chan string {
 	s.Helper()
@@ -217,6 +237,18 @@ func TestTheRealClaudeCode(t *testing.T) {
 				s.decide(q, approvals.Approve, "")
 				out := <-done
 				require.Equal(t, "edited\n", s.ran(), out)
+			})
+			t.Run("another hook changes the call meanwhile", func(t *testing.T) {
+				if mode == "prompt" || mode == "bridge" {
+					t.Skip("it is asked about what the hook made of the call")
+				}
+				s := newWorld(t).session(mode, "", "block")
+				s.rewrites("echo rewritten >> out")
+				done := s.run("echo asked >> out")
+				q := <-s.watch.asked
+				s.decide(q, approvals.Approve, "")
+				out := <-done
+				require.Equal(t, "asked\n", s.ran(), out)
 			})
 			t.Run("approver down", func(t *testing.T) {
 				s := newWorld(t).session(mode, "", "block")
