@@ -82,6 +82,15 @@ func (b till) set(behaves string, on bool) {
 	require.NoError(b.t, os.Remove(path))
 }
 
+// awaitPayment waits until the tool has been called.
+func (b till) awaitPayment() {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		written, err := os.Stat(filepath.Join(b.folder, "paid"))
+		return err == nil && written.Size() > 0
+	}, time.Minute, 10*time.Millisecond)
+}
+
 func (b till) payments() int {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.folder, "paid"))
@@ -156,10 +165,7 @@ func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
 	root := w.sim.ask("call bank.pay", "")
 	card := w.sim.await(bob, root, "the request", asked("bank.pay"))
 	require.Empty(t, w.sim.click(bob, card, "bank.pay", "Approve").VisibleError)
-	require.Eventually(t, func() bool {
-		written, err := os.Stat(filepath.Join(b.folder, "paid"))
-		return err == nil && written.Size() > 0
-	}, time.Minute, 10*time.Millisecond)
+	b.awaitPayment()
 	first.kill()
 
 	started := startedCall.FindStringSubmatch(first.out.String())
@@ -177,6 +183,26 @@ func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
 	for _, m := range w.sim.thread(bob, root) {
 		require.Empty(t, m.buttons(""), m.words())
 	}
+	require.Equal(t, 1, b.payments())
+	require.NoError(t, second.term())
+	requireOnce(t, first, second)
+}
+
+// A bot that is stopped within a call waits for it as long as a stop may take. Then it
+// ends without an error, and people are asked what became of the call.
+func TestAStopWithinALongCallIsNoError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.withMortalBank("slow")
+	first := w.start()
+	root := w.sim.ask("call bank.pay", "")
+	card := w.sim.await(bob, root, "the request", asked("bank.pay"))
+	require.Empty(t, w.sim.click(bob, card, "bank.pay", "Approve").VisibleError)
+	b.awaitPayment()
+	require.NoError(t, first.term(), first.out)
+
+	second := w.start()
+	w.sim.await(bob, root, "the doubt", says("This call may or may not have taken effect."))
 	require.Equal(t, 1, b.payments())
 	require.NoError(t, second.term())
 	requireOnce(t, first, second)

@@ -118,7 +118,7 @@ func TestTheClusterRunsAnAgentWithTools(t *testing.T) {
 	require.Contains(t, string(dockerfile), "\nARG VERSION\n", "the image has no history of the repository, so the version must be said")
 	require.Contains(t, string(dockerfile), "-X main.version=$VERSION")
 	require.Equal(t, 65532, p.SecurityContext.RunAsUser)
-	require.Greater(t, p.TerminationGracePeriodSeconds, int((shutdownRequests + shutdownWork).Seconds()))
+	require.Greater(t, p.TerminationGracePeriodSeconds, int((shutdownRequests + shutdownWork + shutdownWords).Seconds()))
 }
 
 // Countersign has no public image. The name in the manifest is one that the

@@ -22,10 +22,11 @@ import (
 )
 
 // How long a stopping bot waits: for requests and commits in flight, then for
-// calls that have started.
+// calls that have started, and then for the last words to Slack and the last traces.
 const (
 	shutdownRequests = 5 * time.Second
 	shutdownWork     = 20 * time.Second
+	shutdownWords    = 3 * time.Second
 )
 
 func runServe(ctx context.Context, in *call) error {
@@ -207,6 +208,8 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	reconcilers.Wait()
 	stopServing()
 	servers.Wait()
+	closing, cancel = context.WithTimeout(context.WithoutCancel(ctx), shutdownWords)
+	defer cancel()
 	err = errors.Join(err, b.close(closing))
 	log.InfoContext(ctx, "stopped")
 	return err
