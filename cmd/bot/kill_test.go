@@ -294,6 +294,38 @@ func TestKillBetweenTwoCallsOfARun(t *testing.T) {
 	}
 }
 
+// A bot whose log goes to a full pipe that nobody reads works and stops as always.
+func TestABotWhoseLogNobodyReadsGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	unread, log, err := os.Pipe()
+	require.NoError(t, err)
+	defer unread.Close()
+	require.NoError(t, log.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	_, err = log.Write(make([]byte, 1<<20))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the pipe is full")
+	path, err := binary()
+	require.NoError(t, err)
+	p := &process{t: t, cmd: exec.CommandContext(context.Background(), path, "serve", "--config", w.config)}
+	p.cmd.Env, p.cmd.Stderr = w.env, log
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(p.kill)
+	require.NoError(t, log.Close())
+
+	require.Eventually(t, func() bool {
+		resp, err := http.Get("http://" + w.addr + "/readyz") //nolint:noctx // it is answered at once, or refused
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, time.Minute, 10*time.Millisecond)
+	root := w.sim.ask(cleanUp, "")
+	w.sim.approves(root)
+	w.sim.await(alice, root, "the answer", ended)
+	require.NoError(t, p.term())
+}
+
 // A shutdown that takes long ends with a second signal, as a kill -9 would end it.
 func TestASecondSignalEndsTheBotAtOnce(t *testing.T) {
 	t.Parallel()

@@ -32,12 +32,14 @@ func main() {
 	if isHook(os.Args[1:]) {
 		os.Exit(hookMain(os.Args[1:], os.Environ()))
 	}
-	log := config.Environment{LogLevel: os.Getenv("COUNTERSIGN_LOG_LEVEL"), LogFormat: os.Getenv("COUNTERSIGN_LOG_FORMAT")}.NewLogger(os.Stderr)
+	form := config.Environment{LogLevel: os.Getenv("COUNTERSIGN_LOG_LEVEL"), LogFormat: os.Getenv("COUNTERSIGN_LOG_FORMAT")}
+	stderr := logsTo(os.Stderr, os.Args[1:], form)
+	log := form.NewLogger(stderr)
 	slog.SetDefault(log) // net/http and others write to the standard logger
 	redis.SetLogger(redisLog{log})
 	otel.SetLogger(logr.New(otelLog{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces", slog.Any("err", err)) }))
-	os.Exit(exitCode(run(untilSignal(log), os.Args[1:], os.Environ(), os.Stdout, os.Stderr), os.Stderr))
+	os.Exit(exitCode(run(untilSignal(log), os.Args[1:], os.Environ(), os.Stdout, stderr), stderr))
 }
 
 // sameSignal is how long a repeated signal counts as the first one: timeout(1), and
