@@ -33,7 +33,7 @@ func (l *ledger) Entries(ctx context.Context, user approvals.UserID) ([]approval
 // openPolicy reads the policy of the configuration; follow follows its changes.
 func (b *bot) openPolicy(ctx context.Context, c config.Config, sets config.ToolSets) (err error) {
 	b.path = c.Policy
-	if b.policy, err = policy.Open(c.Policy, b.judging(c, sets), b.onPolicy); err != nil {
+	if b.policy, err = policy.Open(ctx, c.Policy, b.judging(c, sets), b.onPolicy); err != nil {
 		return err
 	}
 	b.warnOf(ctx, b.policy.Current())

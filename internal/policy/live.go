@@ -14,8 +14,8 @@ import (
 
 // Live rules by the current policy of a path, and follows its changes. A broken
 // file is rejected, and the previous policy stays active. Content must be the
-// same at two looks in a row before it is taken: a directory that is being
-// written may lack a file with a deny for a moment.
+// same at two looks in a row before it is taken, at the start too: a directory that is
+// being written may lack a file with a deny for a moment.
 type Live struct {
 	path    string
 	options Options
@@ -28,12 +28,16 @@ type Live struct {
 	fresh  [sha256.Size]byte // content that one look saw; taken if the next one agrees
 }
 
-// Open loads the policy at the path. Report, if not nil, is called for every
+// Open loads the policy at the path, once it stays as it is for half a second. Report, if not nil, is called for every
 // change that is taken, with a nil error, and once for each content that is
 // rejected: then both policies are the one that stays in force. [Lifted] says
 // which rules a change removed.
-func Open(path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
-	p, err := Load(path, o)
+func Open(ctx context.Context, path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
+	files, err := settled(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := compile(files, o)
 	if err != nil {
 		return nil, err
 	}
@@ -67,12 +71,34 @@ func (l *Live) Retool(o Options) error {
 	return nil
 }
 
-// settle is how long a reload waits between two looks, and maxLooks how many it
-// takes until two in a row agree.
+// settle is how long a start and a reload wait between two looks, and maxLooks how many
+// there are until two in a row agree.
 const (
 	settle   = 500 * time.Millisecond
 	maxLooks = 20
 )
+
+// settled reads the path until two looks in a row agree.
+func settled(ctx context.Context, path string) ([]source, error) {
+	var before [sha256.Size]byte
+	for range maxLooks {
+		files, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		sum := digest(files)
+		if sum == before {
+			return files, nil
+		}
+		before = sum
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(settle):
+		}
+	}
+	return nil, errSettling
+}
 
 // Reload reads the path and takes what it finds, if that is sound and stays as
 // it is for half a second. What is there already is not taken again. It reports

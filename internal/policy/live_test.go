@@ -48,7 +48,7 @@ func TestAPolicyIsFollowedAndABrokenOneIsReportedOnce(t *testing.T) {
 			m := &mount{t: t, dir: t.TempDir()}
 			m.write(allows)
 			var told []string
-			live, err := policy.Open(filepath.Join(m.dir, path), policy.Options{}, func(_ context.Context, old, current *policy.Policy, err error) {
+			live, err := policy.Open(t.Context(), filepath.Join(m.dir, path), policy.Options{}, func(_ context.Context, old, current *policy.Policy, err error) {
 				if err != nil {
 					require.Same(t, old, current)
 					_, what, _ := strings.Cut(err.Error(), "policy.yaml")
@@ -93,7 +93,7 @@ func TestAPolicyIsFollowedAndABrokenOneIsReportedOnce(t *testing.T) {
 			<-done
 		})
 	}
-	_, err := policy.Open(filepath.Join(t.TempDir(), "none.yaml"), policy.Options{}, nil)
+	_, err := policy.Open(t.Context(), filepath.Join(t.TempDir(), "none.yaml"), policy.Options{}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = policy.Load("/dev/zero", policy.Options{})
 	require.ErrorContains(t, err, "has more than 262144 bytes", "no more is read than shows that")

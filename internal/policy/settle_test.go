@@ -23,7 +23,7 @@ func TestADirectoryThatLacksADenyForAMomentIsNotTaken(t *testing.T) {
 			write(filepath.Join(dir, "10.yaml"), allows)
 			write(deny, "rules:\n  - {name: no, tools: [x], when: args.a, deny: no}\n")
 			changes := 0
-			live, err := policy.Open(dir, policy.Options{}, func(_ context.Context, before, after *policy.Policy, err error) {
+			live, err := policy.Open(t.Context(), dir, policy.Options{}, func(_ context.Context, before, after *policy.Policy, err error) {
 				require.NoError(t, err)
 				changes++
 				require.Equal(t, []string{"no"}, policy.Lifted(before, after))
@@ -73,12 +73,34 @@ func TestADirectoryThatLacksADenyForAMomentIsNotTaken(t *testing.T) {
 	}
 }
 
+func TestAStartWaitsForADirectoryThatIsBeingWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		write := func(name, text string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		write("10.yaml", allows)
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			write("20-no.yaml", "rules:\n  - {name: no, tools: [x], when: args.a, deny: no}\n")
+		}()
+		live, err := policy.Open(t.Context(), dir, policy.Options{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, []string{"yes", "no"}, live.Current().Rules())
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = policy.Open(ctx, dir, policy.Options{}, nil)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
 func TestADirectoryThatNeverStaysIsNotTakenBySignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(refuses), 0o600))
 		var told []error
-		live, err := policy.Open(path, policy.Options{}, func(_ context.Context, _, _ *policy.Policy, err error) { told = append(told, err) })
+		live, err := policy.Open(t.Context(), path, policy.Options{}, func(_ context.Context, _, _ *policy.Policy, err error) { told = append(told, err) })
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		text := allows
