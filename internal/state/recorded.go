@@ -59,6 +59,9 @@ func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCa
 					seen[run.Thread] = true
 					calls, err = r.recorded(ctx, run.Thread)
 				}
+				if errors.Is(err, approvals.ErrNotFound) && r.removed(ctx, run.ID) { // while it was read
+					continue
+				}
 				if err != nil && !yield(RecordedCall{}, err) {
 					return
 				}
@@ -99,6 +102,12 @@ func (r recordReader) deferrals(ctx context.Context, partition int, since time.T
 			}
 		}
 	}
+}
+
+// removed reports whether a run that was there is there no more.
+func (r recordReader) removed(ctx context.Context, id approvals.RunID) bool {
+	_, err := r.store.Run(ctx, id)
+	return errors.Is(err, approvals.ErrNotFound)
 }
 
 // A history is a thread with everything that its messages refer to.

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // calls: what was proposed in threads where people were asked, with what was
@@ -112,6 +114,32 @@ func calls(t *testing.T, c redis.UniversalClient) {
 		require.ErrorIs(t, failures[0], approvals.ErrNotFound)
 		require.Equal(t, []approvals.ToolCallID{"y"}, rest)
 	})
+}
+
+// callsGone: a thread that is removed while it is read is no thread that cannot be
+// read.
+func callsGone(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().Now)
+	ctx, id := t.Context(), ids{22}
+	th := thread{t: t, commit: func(c agentrun.Commit) { require.NoError(t, s.Commit(ctx, c)) }, id: id.thread("t")}
+	run := agentrun.Run{ID: id.run("r"), Thread: th.id, Status: agentrun.RunDeferred, Deferred: id.batch("b")}
+	opens := openBatch(t, run.Deferred, run.ID, 1, start0.Add(time.Hour))
+	th.add(run, &opens, says(run, "x"))
+
+	messages := s.Prefix() + ":{p22}:messages:" + string(th.id)
+	removed := false
+	reader := openStoreAt(t, harmed(t, c, func(sent []byte) statetest.Fault {
+		if bytes.Contains(sent, []byte(messages)) {
+			removed = true
+			require.NoError(t, c.Del(ctx, messages, s.Prefix()+":{p22}:thread:"+string(th.id), s.Prefix()+":{p22}:run:"+string(run.ID)).Err())
+		}
+		return statetest.None
+	}), newClock().Now, s.Prefix())
+	for _, err := range reader.Calls(ctx, time.Time{}) {
+		require.NoError(t, err)
+	}
+	require.True(t, removed)
 }
 
 // A thread grows by runs.

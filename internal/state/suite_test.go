@@ -37,6 +37,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"notices":      notices,
 		"rungs":        rungs,
 		"calls":        calls,
+		"calls gone":   callsGone,
 		"lists":        lists,
 		"pages":        pages,
 		"decided":      decided,
