@@ -154,13 +154,16 @@ func look(dir string) (fs.FileInfo, error) {
 	return nil, err
 }
 
+// errOthers is that a folder is not this user's.
+var errOthers = errors.New("belongs to another user")
+
 // judge returns an error if data must not be kept in the folder.
 func judge(dir string, info fs.FileInfo) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is a file; name a folder", dir)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user; run the bot as that user, or name a folder of its own", dir)
+		return fmt.Errorf("%s %w; run the bot as that user, or name a folder of its own", dir, errOthers)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return fmt.Errorf("other users can look into %s (its mode is %04o); run chmod 700 on it", dir, mode)

@@ -244,6 +244,26 @@ func TestACommandReachesAFolderWithAndWithoutItsBot(t *testing.T) {
 	require.Error(t, c.Ping(t.Context()).Err(), "nothing is left running")
 }
 
+// A unit of systemd with DynamicUser has a user whom nobody else can be: root works on
+// its folder with the commands, while the bot runs.
+func TestRootReachesTheBotOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a folder away, and reaches it then")
+	}
+	dir := statetest.Folder(t)
+	f, err := redisserver.Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.NoError(t, os.Chown(dir, 4711, -1))
+	end, err := redisserver.Reach(t.Context(), dir, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.NoError(t, end())
+	require.NoError(t, client(t, f.URL()).Ping(t.Context()).Err(), "the bot's server still runs")
+	require.NoError(t, f.Close())
+	_, err = redisserver.Reach(t.Context(), dir, slog.New(slog.DiscardHandler))
+	require.EqualError(t, err, "no bot works there now, and "+dir+" belongs to another user; run the bot as that user, or name a folder of its own")
+}
+
 // orphan starts a server on the folder as one is left by a process that was killed
 // on a system that tells no child.
 func orphan(t *testing.T, dir string, settings ...string) *exec.Cmd {

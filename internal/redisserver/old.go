@@ -76,7 +76,8 @@ func infoOf(ctx context.Context, client redis.UniversalClient, field string) str
 }
 
 // Reach has the Redis on a folder answer for one command. If a bot has the folder
-// open, that is the bot's; otherwise one is started, which the function ends.
+// open, that is the bot's; otherwise one is started, which the function ends. Root
+// reaches that of another user's bot too, but starts none among the files of that user.
 func Reach(ctx context.Context, dir string, log *slog.Logger) (end func() error, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("no bot has kept anything there; bot serve makes the folder: %w", err)
@@ -86,11 +87,16 @@ func Reach(ctx context.Context, dir string, log *slog.Logger) (end func() error,
 		if err == nil {
 			return f.Close, nil
 		}
-		if _, used := errors.AsType[*InUseError](err); !used {
-			return nil, err
-		}
-		if listens(ctx, dir) {
+		_, used := errors.AsType[*InUseError](err)
+		others := errors.Is(err, errOthers)
+		if (used || others) && listens(ctx, dir) {
 			return func() error { return nil }, nil
+		}
+		if others {
+			return nil, fmt.Errorf("no bot works there now, and %w", err)
+		}
+		if !used {
+			return nil, err
 		}
 		if !sleep(ctx, step) { // the bot may be about to start its server
 			break
