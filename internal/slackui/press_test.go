@@ -109,6 +109,37 @@ func TestAPressThatIsDeliveredAgainIsAnsweredAsTheFirstTime(t *testing.T) {
 	require.Equal(t, b.Version+1, o.batch(b.ID).Version)
 }
 
+// A press that opens a form and is delivered again says nothing: the form of the first
+// delivery is open, and what its person typed in it stays.
+func TestAPressThatIsDeliveredAgainLeavesItsFormOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		call   approvals.Deferral
+		action string
+	}{
+		"a denial":       {call("c1", "delete_file", `{"path":"a.txt"}`, sre), "deny"},
+		"all arguments":  {call("c1", "delete_file", `{"path":"a.txt"}`, sre), "view"},
+		"a signing form": {long(sre), "sign"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, root, _ := one(t, c.call)
+			o.press("U0BOB", o.card("U0BOB", root), c.action, 0)
+			opened := o.Views("U0BOB")
+			require.Len(t, opened, 1)
+			var again map[string]any
+			for _, e := range o.Log() {
+				if e.Kind == "block_actions" {
+					form, err := url.ParseQuery(e.Request)
+					require.NoError(t, err)
+					require.NoError(t, json.Unmarshal([]byte(form.Get("payload")), &again))
+				}
+			}
+			require.Equal(t, 200, o.deliver(again))
+			require.Empty(t, o.whispers("U0BOB", root))
+			require.Equal(t, opened, o.Views("U0BOB"))
+		})
+	}
+}
+
 // A press that is delivered again is in the log as committed once, also where
 // its person has taken the decision back, or has made it anew, in the meantime.
 func TestTheLogSaysWhatCounted(t *testing.T) {

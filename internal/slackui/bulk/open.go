@@ -53,7 +53,7 @@ func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value
 
 // show opens a view and returns its id.
 func (s *Service) show(ctx context.Context, t inbound.Trigger, v slack.ModalViewRequest) (id string, err error) {
-	id, _, err = s.API.ShowView(ctx, t.ID, t.Over, v)
+	id, err = s.API.ShowView(ctx, t.ID, t.Over, v)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", respond.ErrForm, err)
 	}

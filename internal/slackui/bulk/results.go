@@ -261,7 +261,7 @@ func (s *Results) OpenResult(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.API.ShowView(ctx, p.Trigger.ID, "", view); err != nil {
+	if _, err := s.API.ShowView(ctx, p.Trigger.ID, "", view); err != nil {
 		return fmt.Errorf("%w: %w", respond.ErrForm, err)
 	}
 	return nil

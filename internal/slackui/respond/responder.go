@@ -129,11 +129,11 @@ func persist(ctx context.Context, send func() error) error {
 
 // Open shows a form: over the modal that the person is in, if they are in one.
 func (s *Responder) Open(ctx context.Context, trigger inbound.Trigger, view slack.ModalViewRequest) error {
-	_, _, err := s.api.ShowView(ctx, trigger.ID, trigger.Over, view)
+	_, err := s.api.ShowView(ctx, trigger.ID, trigger.Over, view)
 	if err == nil {
 		return nil
 	}
-	if !slackapi.HasCode(err, "expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id") {
+	if !slackapi.HasCode(err, "expired_trigger_id", "invalid_trigger_id") {
 		s.log.WarnContext(ctx, "form not opened", slog.Any("err", err))
 	}
 	return fmt.Errorf("%w: %w", ErrForm, err)

@@ -87,7 +87,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		_, err := a.Post(t.Context(), "C1", "", m)
 		var later *LaterError
 		require.ErrorAs(t, err, &later, "Slack has refused nothing")
-		_, _, err = a.ShowView(t.Context(), "1.1", "", slack.ModalViewRequest{})
+		_, err = a.ShowView(t.Context(), "1.1", "", slack.ModalViewRequest{})
 		require.Error(t, err)
 		require.Error(t, a.Replace(t.Context(), at.URL, m))
 	}
