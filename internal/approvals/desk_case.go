@@ -21,7 +21,7 @@ type Case struct {
 	Batch    Batch
 	Approval Approval
 	Decision Decision // without verdict and reason; its digest is of the arguments that were shown
-	Repeated bool     // the person had decided the same before; nothing was changed
+	Repeated bool     // the person had decided the same before, by another request; nothing was changed
 }
 
 // Case finds the call in the batch and resolves the person. shown is the digest
@@ -53,9 +53,15 @@ func (c Case) MayDecide(v Verdict) error {
 // else may have moved the batch.
 func (d *Desk) DecideCase(ctx context.Context, c Case, r RequestID, v Verdict, reason string) (Case, error) {
 	c.Decision.Verdict, c.Decision.Reason = v, reason
-	c.Repeated = c.Batch.Has(c.Decision)
 	cmd := Decide{c.Decision}
 	cmd.At = d.at(cmd.At)
+	if c.Batch.Has(c.Decision) {
+		answered, err := d.commits.answered(ctx, c.Batch.ID, cmd.request(r))
+		if err != nil {
+			return c, err
+		}
+		c.Repeated = !answered
+	}
 	b, err := d.commits.applyTo(ctx, c.Batch, cmd.request(r), cmd)
 	return d.after(ctx, c, b, err)
 }

@@ -49,6 +49,10 @@ func TestASurfaceDecidesAsAnAuthenticatedPerson(t *testing.T) {
 	require.True(t, again.Repeated)
 	require.Len(t, again.Approval.Decisions, 1)
 
+	first, err := d.DecideCase(t.Context(), face(known("ann", "ops")), "r1", Approve, "")
+	require.NoError(t, err)
+	require.False(t, first.Repeated, "the request that decided is answered as the first time")
+
 	gone, err := d.RetractCase(t.Context(), face(known("ann", "ops")), "r3")
 	require.NoError(t, err)
 	require.Empty(t, gone.Approval.Decisions)

@@ -43,6 +43,20 @@ func (o *workspace) delivered(payload map[string]any) *httptest.ResponseRecorder
 	return w
 }
 
+// delivery is the last payload of a kind that Slack delivered.
+func (o *workspace) delivery(kind string) (payload map[string]any) {
+	o.t.Helper()
+	for _, e := range o.Log() {
+		if e.Kind == kind {
+			form, err := url.ParseQuery(e.Request)
+			require.NoError(o.t, err)
+			payload = nil
+			require.NoError(o.t, json.Unmarshal([]byte(form.Get("payload")), &payload))
+		}
+	}
+	return payload
+}
+
 // button is the value of a button of the i-th call.
 func button(b approvals.Batch, i int) string {
 	ref := b.Approvals[i].Call
@@ -98,15 +112,28 @@ func TestEveryAcknowledgedPressCounts(t *testing.T) {
 }
 
 // A press that is delivered again is the same request: it gets its first
-// answer, even when the call has been settled by it.
+// answer, even when the call has been settled by it. So does a form.
 func TestAPressThatIsDeliveredAgainIsAnsweredAsTheFirstTime(t *testing.T) {
-	o, root, b := one(t)
-	for range 2 {
-		require.Equal(t, 200, o.deliver(pressed("U0BOB", "1.2.a", "approve.0", button(b, 0))))
+	two := sre
+	two.Need = 2
+	for name, q := range map[string]approvals.Quorum{"it settles the call": sre, "another approval is needed": two} {
+		t.Run(name, func(t *testing.T) {
+			o, root, b := one(t, call("c1", "delete_file", `{"path":"a.txt"}`, q))
+			o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+			require.Equal(t, 200, o.deliver(o.delivery("block_actions")))
+			require.Empty(t, o.whispers("U0BOB", root))
+			require.Equal(t, b.Version+1, o.batch(b.ID).Version)
+		})
 	}
-	require.Empty(t, o.whispers("U0BOB", root))
-	require.Equal(t, approvals.Approved, o.status(b, 0))
-	require.Equal(t, b.Version+1, o.batch(b.ID).Version)
+	t.Run("a form", func(t *testing.T) {
+		o, root, b := one(t)
+		o.press("U0BOB", o.card("U0BOB", root), "deny", 0)
+		require.True(t, o.submitsTop("U0BOB", "No.").Closed)
+		answer := o.delivered(o.delivery("view_submission"))
+		require.Equal(t, 200, answer.Code)
+		require.Empty(t, answer.Body.String(), "it closes the form")
+		require.Equal(t, b.Version+1, o.batch(b.ID).Version)
+	})
 }
 
 // A press that opens a form and is delivered again says nothing: the form of the first
@@ -125,15 +152,7 @@ func TestAPressThatIsDeliveredAgainLeavesItsFormOpen(t *testing.T) {
 			o.press("U0BOB", o.card("U0BOB", root), c.action, 0)
 			opened := o.Views("U0BOB")
 			require.Len(t, opened, 1)
-			var again map[string]any
-			for _, e := range o.Log() {
-				if e.Kind == "block_actions" {
-					form, err := url.ParseQuery(e.Request)
-					require.NoError(t, err)
-					require.NoError(t, json.Unmarshal([]byte(form.Get("payload")), &again))
-				}
-			}
-			require.Equal(t, 200, o.deliver(again))
+			require.Equal(t, 200, o.deliver(o.delivery("block_actions")))
 			require.Empty(t, o.whispers("U0BOB", root))
 			require.Equal(t, opened, o.Views("U0BOB"))
 		})
