@@ -44,7 +44,7 @@ func (t typed) filter(words []string) (f ref.Filter, rest []string, bad *misread
 		}
 		ok, problem := t.word(&f, w)
 		if !problem.IsZero() {
-			return ref.Filter{}, nil, &misread{word: blockkit.Unescape(w), why: problem}
+			return ref.Filter{}, nil, &misread{word: asTyped(w), why: problem}
 		}
 		if !ok {
 			return f, words[i:], nil
@@ -81,9 +81,9 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 	}
 	switch key {
 	case "tool":
-		f.Tools = append(f.Tools, value)
+		f.Tools = append(f.Tools, asTyped(raw))
 	case "agent":
-		f.Agents = append(f.Agents, value)
+		f.Agents = append(f.Agents, asTyped(raw))
 	case "from":
 		if m := mentioned.FindStringSubmatch(raw); m != nil {
 			value = m[1]

@@ -26,13 +26,13 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 	case len(c.Words) == 0:
 		return explainBulk(c, v), nil
 	case f.Empty() && !onlyReason, v == approvals.Approve && len(rest) > 0:
-		return inbound.AnswerWith(blockkit.MessageAbout("", blockkit.Unescape(rest[0]), noFilter, blockkit.Ours(filterHint+"\n%s", example))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout("", asTyped(rest[0]), noFilter, blockkit.Ours(filterHint+"\n%s", example))), nil
 	case f.Empty():
 		return explainBulk(c, v), nil
 	}
 	o := bulk.SheetOrder{
 		User: c.User, Team: c.Team, Channel: c.Channel, Verdict: v, Filter: f,
-		Reason: form.TrimReason(unquoted(blockkit.Unescape(strings.Join(rest, " ")))), Unique: bulk.UniqueOf(c.User, c.Trigger),
+		Reason: form.TrimReason(unquoted(asTyped(strings.Join(rest, " ")))), Unique: bulk.UniqueOf(c.User, c.Trigger),
 	}
 	said, err := s.Sheets.OpenSheet(ctx, inbound.Trigger{ID: c.Trigger}, o)
 	if err != nil {
