@@ -46,6 +46,39 @@ func TestPeopleAreAskedDirectlyWhereTheThreadTakesNoCard(t *testing.T) {
 	}
 }
 
+// Those who are in the channel are asked directly too if it takes no card, and the card is
+// posted there once it does. If the rule sends no direct messages, the requester is told that
+// nobody was asked.
+func TestPeopleInAChannelThatTakesNoCardAreAskedDirectly(t *testing.T) {
+	for _, direct := range []approvals.DirectMessages{approvals.DirectOutside, approvals.DirectNobody} {
+		o := newWorkspace(t, slacksim.Config{})
+		d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
+		d.Ask.Requirement.Direct = direct
+		root := o.say("U0ALICE", "clean up")
+		b := o.opens(root, d)
+		require.NoError(t, o.Archive("U0ALICE", "C0OPS", true))
+		for range 2 {
+			require.ErrorContains(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), "is_archived")
+		}
+		want := map[string]int{"U0BOB": 1, "U0CAROL": 1}
+		if direct == approvals.DirectNobody {
+			want = map[string]int{"U0ALICE": 1}
+			require.Contains(t, plainWords(o.directs("U0ALICE")[0]), "Nobody was asked")
+		}
+		for _, user := range []string{"U0ALICE", "U0BOB", "U0CAROL"} {
+			require.Len(t, o.directs(user), want[user], "%s %s", direct, user)
+		}
+		require.NoError(t, o.Archive("U0ALICE", "C0OPS", false))
+		o.draw(b)
+		o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+		o.draw(b)
+		for user, n := range want {
+			require.Len(t, o.directs(user), n, user)
+			require.Empty(t, o.directs(user)[0].Actions())
+		}
+	}
+}
+
 // The request can be decided while its channel is archived, and its card is drawn once the
 // channel is opened again.
 func TestARequestIsDecidedWhileItsChannelIsArchived(t *testing.T) {

@@ -59,9 +59,9 @@ const (
 	sayUnaskedNoApprovers = "nobody can approve this: the policy names no approvers"
 	sayUnaskedNone        = "nobody can approve this now. It needs "
 	sayUnaskedUnsure      = "Slack doesn't say who can approve this. It needs "
-	sayUnaskedTooMany     = "no approver is in the channel, and there are too many of them for direct messages: "
-	sayUnaskedUnreachable = "no approver is in the channel, and these can't be sent a direct message: "
-	sayUnaskedMuted       = "no approver is in the channel, and the policy sends no direct messages to "
+	sayUnaskedTooMany     = "no approver sees the card in the channel, and there are too many of them for direct messages: "
+	sayUnaskedUnreachable = "no approver sees the card in the channel, and these can't be sent a direct message: "
+	sayUnaskedMuted       = "no approver sees the card in the channel, and the policy sends no direct messages to "
 	sayNobodyAsked        = "Nobody was asked yet"
 )
 

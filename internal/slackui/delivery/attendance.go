@@ -41,13 +41,17 @@ func (a attendance) skips(user approvals.UserID) bool {
 	return a.has(user)
 }
 
-// attendance looks up who is in the channel of the batch and in those of its
-// escalations that show it. If Slack refuses to say who is in one of them, everybody
-// counts as outside of it. If Slack does not answer just now, that is an error until
-// [lookupLimit] has passed.
-func (c *Cards) attendance(ctx context.Context, body *anchors, b approvals.Batch) (attendance, error) {
+// attendance looks up who is in the channel of the batch, unless its thread takes no
+// card, and in those of its escalations that show it. If Slack refuses to say who is in
+// one of them, everybody counts as outside of it. If Slack does not answer just now, that
+// is an error until [lookupLimit] has passed.
+func (c *Cards) attendance(ctx context.Context, body *anchors, b approvals.Batch, unseen bool) (attendance, error) {
 	in := attendance{known: true}
-	for _, channel := range append(b.Channels(), b.Channel) {
+	channels := b.Channels()
+	if !unseen {
+		channels = append(channels, b.Channel)
+	}
+	for _, channel := range channels {
 		switch {
 		case channel == "", body.missed(channel):
 			continue

@@ -130,7 +130,8 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		var late slackapi.Soonest
 		late.Add(furtherErr)
 		late.Add(homeErr)
-		asked, askedErr := c.asked(ctx, &h.Body, b)
+		unseen := refusesAll(at, homeErr) && !h.Body.atHome()
+		asked, askedErr := c.asked(ctx, &h.Body, b, unseen)
 		late.Add(c.inDirectMessages(ctx, h, b, asked))
 		digestsErr := c.inDigests(ctx, h, b)
 		late.Add(c.list(ctx, h, b))
@@ -147,6 +148,12 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		}
 	}
 	return 0, fmt.Errorf("draw batch %s: %w", b.ID, errUnsettled)
+}
+
+// refusesAll reports whether the target takes no card until someone changes that.
+func refusesAll(t target, err error) bool {
+	return slackapi.HasCode(err, slackapi.Closed...) ||
+		t.chat == nil && slackapi.HasCode(err, slackapi.NoThread...) // a chat begins another thread
 }
 
 // maxRounds is how often one reconciliation starts again because there was more to

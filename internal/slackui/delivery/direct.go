@@ -43,13 +43,13 @@ func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b 
 
 // asked returns for each open call who is asked about it. While people cannot be
 // looked up, the error says when to try again; their call is left out, and after
-// [lookupLimit] its audience is empty.
-func (c *Cards) asked(ctx context.Context, body *anchors, b approvals.Batch) ([]audience, error) {
+// [lookupLimit] its audience is empty. unseen says that the thread takes no card.
+func (c *Cards) asked(ctx context.Context, body *anchors, b approvals.Batch, unseen bool) ([]audience, error) {
 	open := func(a approvals.Approval) bool { return a.OpenAt(c.Now()) }
 	if !slices.ContainsFunc(b.Approvals, open) {
 		return nil, nil
 	}
-	in, err := c.attendance(ctx, body, b)
+	in, err := c.attendance(ctx, body, b, unseen)
 	if err != nil {
 		return nil, err
 	}

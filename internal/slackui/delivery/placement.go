@@ -120,7 +120,7 @@ func (c *Cards) restMustWait(ctx context.Context, b approvals.Batch, body *ancho
 		if body.Sought.Before(limit) && !c.Now().Before(limit) {
 			return nil // it is to be said that this is not known
 		}
-		_, err := c.asked(ctx, body, b)
+		_, err := c.asked(ctx, body, b, false)
 		if _, later := errors.AsType[*slackapi.LaterError](err); !later {
 			return nil
 		}

@@ -68,6 +68,11 @@ func (a *anchors) outdated(b approvals.Batch) bool {
 	return slices.ContainsFunc(a.Anchors, func(x Anchor) bool { return x.Version < b.Version && x.Part < card.Parts(b) })
 }
 
+// atHome reports whether a card of the batch is in its thread.
+func (a *anchors) atHome() bool {
+	return slices.ContainsFunc(a.Anchors, func(x Anchor) bool { return !x.Further && x.Direct == "" })
+}
+
 func (a *anchors) missed(channel string) bool {
 	return slices.ContainsFunc(a.Missed, func(m card.Missed) bool { return m.Channel == channel })
 }
