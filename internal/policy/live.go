@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,8 +15,8 @@ import (
 
 // Live rules by the current policy of a path, and follows its changes. A broken
 // file is rejected, and the previous policy stays active. Content must be the
-// same at two looks in a row before it is taken, at the start too: a directory that is
-// being written may lack a file with a deny for a moment.
+// same at two looks in a row before it is taken, at the start too if it was written
+// lately: a directory that is being written may lack a file with a deny for a moment.
 type Live struct {
 	path    string
 	options Options
@@ -28,7 +29,8 @@ type Live struct {
 	fresh  [sha256.Size]byte // content that one look saw; taken if the next one agrees
 }
 
-// Open loads the policy at the path, once it stays as it is for half a second. Report, if not nil, is called for every
+// Open loads the policy at the path. If it was written in the last two seconds, Open
+// waits until it stays as it is for half a second. Report, if not nil, is called for every
 // change that is taken, with a nil error, and once for each content that is
 // rejected: then both policies are the one that stays in force. [Lifted] says
 // which rules a change removed.
@@ -78,16 +80,32 @@ const (
 	maxLooks = 20
 )
 
-// settled reads the path until two looks in a row agree.
+// lately is how long a path must not have been written to for one look to be enough: by
+// then another one would have come.
+const lately = 4 * settle
+
+// writtenLately reports whether the path, or anything in it, may still be being written,
+// by the times of the file system. One that is ahead of the clock counts as now.
+func writtenLately(path string, files []source) bool {
+	since := time.Now().Add(-lately)
+	written := func(at string) bool {
+		info, err := os.Stat(at)
+		return err != nil || info.ModTime().After(since)
+	}
+	return written(path) || slices.ContainsFunc(files, func(f source) bool { return written(f.path) })
+}
+
+// settled reads the path, and again until two looks in a row agree if it was written
+// lately.
 func settled(ctx context.Context, path string) ([]source, error) {
 	var before [sha256.Size]byte
-	for range maxLooks {
+	for look := range maxLooks {
 		files, err := read(path)
 		if err != nil {
 			return nil, err
 		}
 		sum := digest(files)
-		if sum == before {
+		if sum == before || look == 0 && !writtenLately(path, files) {
 			return files, nil
 		}
 		before = sum

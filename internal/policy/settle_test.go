@@ -95,6 +95,32 @@ func TestAStartWaitsForADirectoryThatIsBeingWritten(t *testing.T) {
 	})
 }
 
+// A policy that nobody has written lately is taken at the first look: a start need not wait.
+func TestAStartWaitsOnlyForAPolicyThatWasWrittenLately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "10.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(allows), 0o600))
+		waits := func(path string) bool {
+			began := time.Now()
+			_, err := policy.Open(t.Context(), path, policy.Options{}, nil)
+			require.NoError(t, err)
+			return time.Since(began) > 0
+		}
+		for _, lately := range []string{"", file, dir} {
+			for _, at := range []string{file, dir} {
+				written := time.Now()
+				if at != lately {
+					written = written.Add(-time.Hour)
+				}
+				require.NoError(t, os.Chtimes(at, time.Time{}, written))
+			}
+			require.Equal(t, lately != "", waits(dir), lately)
+			require.Equal(t, lately == file, waits(file), lately)
+		}
+	})
+}
+
 func TestADirectoryThatNeverStaysIsNotTakenBySignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "p.yaml")
