@@ -107,3 +107,39 @@ func (Escalated) event() {}
 func (Fulfilled) event() {}
 func (Settled) event()   {}
 func (Resolved) event()  {}
+
+// BatchOf returns the batch that the event is about.
+func BatchOf(e Event) BatchID {
+	switch e := e.(type) {
+	case Opened:
+		return e.Batch
+	case Decided:
+		return e.Batch
+	case Retracted:
+		return e.Batch
+	case Amended:
+		return e.Batch
+	case Reminded:
+		return e.Batch
+	case Escalated:
+		return e.Batch
+	case Fulfilled:
+		return e.Batch
+	case Settled:
+		return e.Batch
+	case Concluded:
+		return e.Batch
+	case Reported:
+		return e.Batch
+	case Resolved:
+		return e.Batch
+	}
+	return "" // unreachable
+}
+
+// A StoredEvent is an event with its place among the facts that are stored with it.
+// Places are opaque; the empty one is before the first fact.
+type StoredEvent struct {
+	ID    string
+	Event Event
+}

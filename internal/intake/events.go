@@ -71,7 +71,7 @@ func (s *Service) Events(ctx context.Context, c Client, after string) iter.Seq2[
 			yield(Event{}, err)
 			return
 		}
-		for fact, err := range s.c.Feed.FollowPartition(ctx, agentrun.RemotePartition(Executor, c.Name), after) {
+		for fact, err := range s.c.Feed.Follow(ctx, agentrun.RemotePartition(Executor, c.Name), after) {
 			var e Event
 			if err == nil {
 				e = eventOf(fact.Event)

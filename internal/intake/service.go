@@ -31,7 +31,7 @@ type Store interface {
 // Feed is where the facts of a partition are read; [state.Feed] does that.
 type Feed interface {
 	LastFact(ctx context.Context, partition int) (string, error)
-	FollowPartition(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error]
+	Follow(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error]
 }
 
 // Runner rules on requests and stores them; [agentrun.Runner] does.

@@ -113,7 +113,7 @@ func (h *hubs) join(ctx context.Context, id approvals.RunID, batch approvals.Bat
 // every waiting caller and continues after the last fact.
 func (h *hubs) follow(ctx context.Context, partition int, of *hub, after string) {
 	for ctx.Err() == nil {
-		for e, err := range h.feed.FollowPartition(ctx, partition, after) {
+		for e, err := range h.feed.Follow(ctx, partition, after) {
 			if err != nil {
 				if !errors.Is(err, context.Canceled) {
 					h.log.LogAttrs(ctx, slog.LevelWarn, "facts cannot be followed", slog.Int("partition", partition), slog.Any("err", err))

@@ -18,8 +18,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-var _ approvals.Feed = (*Feed)(nil)
-
 // A Feed reads the events of batches, as they were committed. One for each
 // process is enough: all its followers share a subscription.
 type Feed struct {
@@ -55,43 +53,6 @@ func (f *Feed) Facts(ctx context.Context, partition int, after string, limit int
 	return out[:min(int64(len(out)), limit)], nil
 }
 
-// Snapshot implements [approvals.Feed].
-func (f *Feed) Snapshot(ctx context.Context, id approvals.BatchID) (approvals.Batch, string, error) {
-	p, err := f.c.partitionOf(string(id))
-	if err != nil {
-		return approvals.Batch{}, "", err
-	}
-	// One transaction: no commit is between the two.
-	pipe := f.c.client.TxPipeline()
-	doc := readDocument(ctx, pipe, p.batch(string(id)))
-	last := pipe.XRevRangeN(ctx, string(p.facts()), "+", "-", 1)
-	if _, err := pipe.Exec(ctx); err != nil {
-		return approvals.Batch{}, "", fmt.Errorf("load batch %s: %w", id, err)
-	}
-	b, err := batchOf(documentOf(doc))
-	if err != nil {
-		return approvals.Batch{}, "", fmt.Errorf("load batch %s: %w", id, err)
-	}
-	at := ""
-	if len(last.Val()) > 0 {
-		at = last.Val()[0].ID
-	}
-	return b, at, nil
-}
-
-// Follow implements [approvals.Feed]. It reads after every commit that
-// concerns the partition, and every few seconds in case a wake-up was lost.
-func (f *Feed) Follow(ctx context.Context, id approvals.BatchID, after string) iter.Seq2[approvals.StoredEvent, error] {
-	return func(yield func(approvals.StoredEvent, error) bool) {
-		p, err := f.c.partitionOf(string(id))
-		if err != nil {
-			yield(approvals.StoredEvent{}, err)
-			return
-		}
-		f.follow(ctx, p.n, id, after, yield)
-	}
-}
-
 // Watch returns a channel that is ready after each change of a batch, or of a run that
 // has a reply ([Replies]), in the partition of the id, and a function to be called when it
 // is not read any more. A change may be missed while the connection to the server is
@@ -104,17 +65,6 @@ func (f *Feed) Watch(id string) (changed <-chan struct{}, leave func(), err erro
 	}
 	changed, leave = f.changes.listen(f.c, p.n)
 	return changed, leave, nil
-}
-
-// FollowPartition is [Feed.Follow] of everything in a partition.
-func (f *Feed) FollowPartition(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error] {
-	return func(yield func(approvals.StoredEvent, error) bool) {
-		if partition < 0 || partition >= approvals.Partitions {
-			yield(approvals.StoredEvent{}, fmt.Errorf("%w: partition %d", approvals.ErrInvalid, partition))
-			return
-		}
-		f.follow(ctx, partition, "", after, yield)
-	}
 }
 
 // LastFact returns the place of the last fact of a partition: what follows it is
@@ -130,27 +80,36 @@ func (f *Feed) LastFact(ctx context.Context, partition int) (string, error) {
 	return last[0].ID, nil
 }
 
-// follow yields the facts of a batch, or of the whole partition if id is empty.
-func (f *Feed) follow(ctx context.Context, partition int, id approvals.BatchID, after string, yield func(approvals.StoredEvent, error) bool) {
-	woken, leave := f.batches.listen(f.c, partition) //nolint:contextcheck // followers share the subscription, so it does not end with this one
-	defer leave()
-	for {
-		more, err := f.batchFacts(ctx, partition, id, &after, yield)
-		if err != nil && ctx.Err() == nil {
-			yield(approvals.StoredEvent{}, err)
-		}
-		if err != nil || !more {
+// Follow yields the facts of a partition that come after a place, in the order in which
+// they were committed, each once, and waits for more until ctx ends. It ends after an
+// error, and can be called again with the place of the last fact. It reads after each
+// commit that changes a batch, and every few seconds in case a wake-up was lost.
+func (f *Feed) Follow(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error] {
+	return func(yield func(approvals.StoredEvent, error) bool) {
+		if partition < 0 || partition >= approvals.Partitions {
+			yield(approvals.StoredEvent{}, fmt.Errorf("%w: partition %d", approvals.ErrInvalid, partition))
 			return
 		}
-		look := time.NewTimer(followSweep*3/4 + rand.N(followSweep/2)) //nolint:gosec // jitter is no secret
-		select {
-		case <-ctx.Done():
-		case <-woken:
-		case <-look.C:
-		}
-		look.Stop()
-		if ctx.Err() != nil {
-			return
+		woken, leave := f.batches.listen(f.c, partition) //nolint:contextcheck // followers share the subscription, so it does not end with this one
+		defer leave()
+		for {
+			more, err := f.yieldAfter(ctx, partition, &after, yield)
+			if err != nil && ctx.Err() == nil {
+				yield(approvals.StoredEvent{}, err)
+			}
+			if err != nil || !more {
+				return
+			}
+			look := time.NewTimer(followSweep*3/4 + rand.N(followSweep/2)) //nolint:gosec // jitter is no secret
+			select {
+			case <-ctx.Done():
+			case <-woken:
+			case <-look.C:
+			}
+			look.Stop()
+			if ctx.Err() != nil {
+				return
+			}
 		}
 	}
 }
@@ -159,25 +118,21 @@ func (f *Feed) follow(ctx context.Context, partition int, id approvals.BatchID, 
 // quarter.
 var followSweep = 5 * time.Second
 
-// batchFacts yields what there is of the batch, or of everything, after a place and moves the
-// place on. more is false if nothing more is wanted.
-func (f *Feed) batchFacts(ctx context.Context, partition int, id approvals.BatchID, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
+// yieldAfter yields the facts that there are after a place, and moves the place on. more is
+// false if no more are wanted.
+func (f *Feed) yieldAfter(ctx context.Context, partition int, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
 	for {
 		entries, err := f.factsAfter(ctx, partition, *after, factsAtOnce)
 		if err != nil {
 			return false, err
 		}
 		for _, e := range entries {
-			*after = e.id
-			if !bytes.Contains(e.raw, []byte(id)) {
-				continue // most are of other batches, and need not be understood
-			}
 			facts, err := e.facts()
 			if err != nil {
 				return false, err
 			}
 			for _, fact := range facts {
-				if *after = fact.ID; (id == "" || approvals.BatchOf(fact.Event) == id) && !yield(fact, nil) {
+				if *after = fact.ID; !yield(fact, nil) {
 					return false, nil
 				}
 			}

@@ -2,7 +2,9 @@ package state_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,13 +18,13 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// follow: a snapshot and what follows it are together everything that happened,
-// each once, at whatever moment someone begins.
+// follow: whoever follows a partition hears of everything after the place where they
+// begin, each once, at whatever moment that is.
 func follow(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	s := openStore(t, c, newClock().Now)
 	desk := approvals.NewDesk(s, nil, nil, newClock().Now)
-	const people, followers = 40, 12
+	const people = 40
 	from := approvals.From{Groups: []approvals.GroupID{"ops"}}
 	opens := func(id approvals.BatchID) approvals.Batch {
 		call := approvals.ToolCall{ID: "c", Name: "delete_file"}
@@ -34,102 +36,79 @@ func follow(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &agentrun.OpenBatch{Batch: b, Events: events}}))
 		return b
 	}
-	// The id of the other begins like the one that is followed.
-	b, other := opens(ids{21}.batch("b")), opens(ids{21}.batch("bb"))
-	approve := func(b approvals.Batch, n int) {
+	b, end := opens(ids{21}.batch("b")), ids{21}.batch("end")
+
+	type follower struct {
+		from string
+		seen []string
+		err  error
+	}
+	feed := state.NewFeed(s)
+	var followers []*follower
+	var began, ended sync.WaitGroup
+	for n := range people {
+		if n%4 == 0 {
+			f := &follower{}
+			followers = append(followers, f)
+			began.Add(1)
+			ended.Go(func() {
+				f.from, f.err = feed.LastFact(t.Context(), 21)
+				began.Done()
+				for fact, err := range feed.Follow(t.Context(), 21, f.from) {
+					f.err = errors.Join(f.err, err)
+					f.seen = append(f.seen, fact.ID)
+					if approvals.BatchOf(fact.Event) == end {
+						return
+					}
+				}
+			})
+		}
 		user := approvals.UserID(fmt.Sprintf("u%d", n))
 		_, err := desk.Decide(t.Context(), b.ID, approvals.RequestID(user), approvals.Decide{Decision: approvals.Decision{
 			Call: "c", By: approvals.Principal{User: user, Groups: from.Groups}, Verdict: approvals.Approve, Digest: b.Approvals[0].Call.Digest,
 		}})
 		require.NoError(t, err)
 	}
+	began.Wait()
+	opens(end)
+	ended.Wait()
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	feed := state.NewFeed(s)
-	began, seen := make(chan struct{}, followers), make([][]approvals.UserID, followers)
-	var wg sync.WaitGroup
-	problems := make([]error, followers)
-	for i := range followers {
-		wg.Go(func() {
-			for range i { // some begin while others already hear of decisions
-				<-began
-				began <- struct{}{}
-			}
-			now, at, err := feed.Snapshot(ctx, b.ID)
-			began <- struct{}{}
-			problems[i] = err
-			for _, d := range now.Approvals[0].Decisions {
-				seen[i] = append(seen[i], d.By.User)
-			}
-			if now.Settled() {
-				return
-			}
-			for f, err := range feed.Follow(ctx, b.ID, at) {
-				problems[i] = err
-				if e, ok := f.Event.(approvals.Decided); ok {
-					seen[i] = append(seen[i], e.By.User)
-				}
-				if _, ok := f.Event.(approvals.Resolved); ok {
-					return
-				}
-			}
-		})
-	}
-	for n := range people {
-		approve(other, n)
-		approve(b, n)
-	}
-	wg.Wait()
-	after, last, err := feed.Snapshot(t.Context(), b.ID)
-	require.NoError(t, err)
-	for i := range followers {
-		require.NoError(t, problems[i])
-		require.Equal(t, after.Approvals[0].Deciders(approvals.Approve), seen[i])
-	}
-
-	// From a place on, again from each fact on, and not after ctx has ended.
 	var all []string
-	for f, err := range feed.Follow(t.Context(), b.ID, "") {
-		require.NoError(t, err)
-		if all = append(all, f.ID); len(all) == people+3 { // opened, settled, resolved
-			break
-		}
-	}
-	for i, place := range all[:len(all)-1] { // the last three were stored together
-		for f, err := range feed.Follow(t.Context(), b.ID, place) {
-			require.NoError(t, err)
-			require.Equal(t, all[i+1], f.ID)
-			break
-		}
-	}
-	var paged []string
 	for after := ""; ; {
 		page, err := feed.Facts(t.Context(), 21, after, 2)
 		require.NoError(t, err)
 		for _, f := range page {
-			if after = f.ID; approvals.BatchOf(f.Event) == b.ID {
-				paged = append(paged, f.ID)
-			}
+			after = f.ID
+			all = append(all, f.ID)
 		}
 		if len(page) < 2 {
 			break
 		}
 	}
-	require.Equal(t, all, paged)
+	require.Len(t, all, people+4, "opened twice, settled, resolved")
+	for _, f := range followers {
+		require.NoError(t, f.err)
+		require.Equal(t, all[slices.Index(all, f.from)+1:], f.seen)
+	}
+	// Again from each fact on, also between those that were stored together.
+	for i, place := range append([]string{""}, all[:len(all)-1]...) {
+		for f, err := range feed.Follow(t.Context(), 21, place) {
+			require.NoError(t, err)
+			require.Equal(t, all[i], f.ID)
+			break
+		}
+	}
 	for _, made := range []string{"1-0.0", "1-0.x", "0-0.1", "1.1"} {
 		_, err := feed.Facts(t.Context(), 21, made, 2)
 		require.ErrorIs(t, err, approvals.ErrInvalid)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for f, err := range feed.Follow(ctx, b.ID, last) {
+	for f, err := range feed.Follow(ctx, 21, all[len(all)-1]) {
 		t.Fatal("there is nothing behind the last fact", f, err)
 	}
-
-	_, _, err = feed.Snapshot(t.Context(), ids{21}.batch("nobody"))
-	require.ErrorIs(t, err, approvals.ErrNotFound)
-	for _, err := range feed.Follow(t.Context(), "made-up", "") {
-		require.ErrorIs(t, err, approvals.ErrNotFound)
+	for _, err := range feed.Follow(t.Context(), approvals.Partitions, "") {
+		require.ErrorIs(t, err, approvals.ErrInvalid)
 	}
 }
 
@@ -142,7 +121,7 @@ func TestACommitWakesAFollower(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	b := opens.Batch
 	decided := 0
-	for f, err := range state.NewFeed(s).Follow(t.Context(), b.ID, "") {
+	for f, err := range state.NewFeed(s).Follow(t.Context(), 22, "") {
 		require.NoError(t, err)
 		if _, ok := f.Event.(approvals.Resolved); ok {
 			require.Equal(t, 5, decided)
