@@ -114,7 +114,7 @@ func lines(diff string) string {
 func onCard(id string, doc mcpreview.Review, version int64) toolcards.Review {
 	r := toolcards.Review{
 		ID: id, Version: version, Agent: doc.Agent, Server: doc.Server, Digest: doc.Digest, Partial: doc.TooLarge, Lock: doc.Locked,
-		SeenAt: doc.SeenAt, Ended: toolcards.Ending(doc.Ended), By: doc.By, At: doc.At,
+		Ended: toolcards.Ending(doc.Ended), By: doc.By, At: doc.At,
 	}
 	for _, t := range doc.Tools {
 		r.Tools = append(r.Tools, toolcards.Tool{

@@ -115,7 +115,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.redis.close(context.WithoutCancel(ctx))) }()
-	if b.world, err = newWorld(ctx, o.Now); err != nil {
+	if b.world, err = newWorld(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()

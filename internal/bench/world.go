@@ -44,7 +44,6 @@ rules:
 
 // world is everything but Redis that the bot talks to. It is in this process.
 type world struct {
-	now    func() time.Time
 	folder string // with the policy
 	secret string // in the tokens of the coding agents
 	slack  *slacksim.Server
@@ -56,8 +55,8 @@ type world struct {
 	ends
 }
 
-func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
-	w = &world{now: now, secret: rand.Text(), published: make(chan struct{}, 1)}
+func newWorld(ctx context.Context) (w *world, err error) {
+	w = &world{secret: rand.Text(), published: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())

@@ -25,13 +25,12 @@ import (
 
 // Intake is what the server needs of [intake.Service].
 type Intake interface {
+	door.Intake
 	Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error)
-	Wait(ctx context.Context, c intake.Client, id approvals.RunID, version string) (intake.Request, error)
 	List(ctx context.Context, c intake.Client, f intake.Filter) ([]intake.Request, error)
 	Withdraw(ctx context.Context, c intake.Client, id approvals.RunID, reason string) (intake.Request, error)
 	Claim(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID) (intake.Claim, error)
 	Report(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID, r intake.Report) (intake.Request, error)
-	Gone(ctx context.Context, c intake.Client, id approvals.RunID) error
 }
 
 // Config is what a [Server] works with.
@@ -71,6 +70,3 @@ func New(c Config) (*Server, error) {
 // Drain answers everything that is held with what is so now, and holds nothing
 // from now on.
 func (s *Server) Drain() { s.door.Drain() }
-
-// Held is how many requests are held.
-func (s *Server) Held() int { return s.door.Held() }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -53,7 +52,6 @@ func compile(files []source, o Options) (*Policy, error) {
 	sum := digest(files)
 	p := &Policy{content: sum, version: hex.EncodeToString(sum[:4]), options: o, names: n, plans: map[[2]string]*plan{}}
 	p.defaultName = nameDefault + "@" + p.version
-	p.groups = slices.Sorted(maps.Values(n.groups))
 	b := &builder{checker: &checker{Problems: &found, names: n, remote: o.Remote, envs: map[string]*typed{}}, p: p}
 	b.build(forms)
 	if err := found.Err(); err != nil {

@@ -40,9 +40,8 @@ type Policy struct {
 
 	warnings []string
 
-	tools  []*tool
-	plans  map[[2]string]*plan
-	groups []approvals.GroupID
+	tools []*tool
+	plans map[[2]string]*plan
 }
 
 // Rule implements [approvals.Policy]. It never returns an error: what cannot be

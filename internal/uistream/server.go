@@ -3,7 +3,6 @@ package uistream
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,7 +23,6 @@ type Runs interface {
 	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
 	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
 	Messages(ctx context.Context, id agentrun.ThreadID, from, to int) ([]agentrun.Message, error)
-	Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error)
 }
 
 // Runner takes the messages of users; [agentrun.Runner] does.

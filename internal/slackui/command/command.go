@@ -15,7 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/respond"
-	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // Command answers a slash command, to the person alone.
@@ -93,7 +92,6 @@ func help(c inbound.Command) inbound.Reply {
 // A Handler answers slash commands.
 type Handler struct {
 	Cfg        Config
-	API        *slackapi.Client
 	Placements *delivery.Placements
 	People     *directory.Directory
 	Linked     func() error // why no socket is open; nil over HTTP

@@ -28,7 +28,6 @@ type subject[T aged] struct {
 	*Directory
 
 	kind string // of the memo
-	what string // as [LookupError] calls it
 	id   string
 	ask  func(ctx context.Context, old T) (T, error) // takes what was known before
 }
@@ -39,7 +38,7 @@ type subject[T aged] struct {
 // to become too old is renewed in the background. An error is never remembered. If
 // the memo cannot be read or written, Slack is asked once more often.
 func remembered[T aged](ctx context.Context, d *Directory, kind, what, id string, ask func(ctx context.Context, old T) (T, error)) (T, error) {
-	s := subject[T]{Directory: d, kind: kind, what: what, id: id, ask: ask}
+	s := subject[T]{Directory: d, kind: kind, id: id, ask: ask}
 	n, err := s.recall(ctx)
 	if err == nil && d.fresh(n.known, d.maxAge()) {
 		if early := d.Age - d.Ahead; d.Ahead > 0 && !d.forDisplay && !d.fresh(n.known, early) {

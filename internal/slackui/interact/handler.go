@@ -43,7 +43,7 @@ func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi
 	v := &verdicts{cfg: c, api: a, cards: cards, placements: cards.Placements, people: people, deciders: directory.NewDeciders(people), respond: r}
 	reviews := &reviews{cfg: c, api: a, cards: cards, placements: cards.Placements, digests: cards.Digests, people: people, respond: r, verdicts: v}
 	d := &decisions{cfg: c, api: a, cards: cards, placements: cards.Placements, people: people, respond: r, verdicts: v, reviews: reviews}
-	commander := &command.Handler{Cfg: commands, API: a, Placements: cards.Placements, People: people, Respond: r, Sheets: sheets}
+	commander := &command.Handler{Cfg: commands, Placements: cards.Placements, People: people, Respond: r, Sheets: sheets}
 	return &Handler{
 		cfg: c, api: a, respond: r, Sheets: sheets, Slash: commander, verdicts: v, reviews: reviews, decisions: d,
 		Results:   &bulk.Results{Cfg: sheetConfig, API: a, Placements: cards.Placements, Sheets: sheets},

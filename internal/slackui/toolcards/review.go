@@ -17,7 +17,6 @@ type Review struct {
 	Tools   []Tool
 	Partial bool // the definitions are left out, because they are too large
 	Lock    bool // there is a lock file, so that nothing is accepted here
-	SeenAt  time.Time
 
 	Ended Ending // empty while it is asked
 	By    approvals.UserID
