@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/countersign/countersign/internal/regular"
 )
 
 // How long fetched keys are used: without looking again; at least between two
@@ -19,10 +21,11 @@ import (
 // nothing; and at most while the issuer does not answer, because a key that it
 // took away must end.
 const (
-	keysFresh = 10 * time.Minute
-	keysAgain = 30 * time.Second
-	keysStale = time.Hour
-	maxKeys   = 256 << 10 // bytes
+	keysFresh  = 10 * time.Minute
+	keysAgain  = 30 * time.Second
+	keysStale  = time.Hour
+	maxKeys    = 256 << 10 // bytes that are fetched
+	maxKeyFile = 16 << 20  // bytes of a file
 )
 
 // A keyring keeps the keys of issuers by where they are read. Keys in a file are
@@ -113,16 +116,13 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 	if err != nil {
 		return fmt.Errorf("look at the keys: %w", err)
 	}
-	if !info.Mode().IsRegular() { // a named pipe to which nobody writes would never open
-		return fmt.Errorf("look at the keys: %s is not a regular file", from)
-	}
 	s.tried = now
 	// A file that replaced another may have its time.
 	if s.about != nil && os.SameFile(s.about, info) && s.about.Size() == info.Size() && s.about.ModTime().Equal(info.ModTime()) {
 		s.read = now
 		return nil
 	}
-	raw, err := os.ReadFile(from) //nolint:gosec // the operator names the file
+	raw, err := regular.Read(from, maxKeyFile)
 	if err != nil {
 		return fmt.Errorf("read the keys: %w", err)
 	}

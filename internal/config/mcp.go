@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/regular"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
@@ -92,20 +92,14 @@ func (c Config) Pins() (mcptool.Pins, error) {
 	if c.MCPLock == "" {
 		return mcptool.Pins{}, ErrNoPins
 	}
-	f, err := OpenRegular(c.MCPLock)
-	if errors.Is(err, os.ErrNotExist) {
+	b, err := regular.Read(c.MCPLock, maxLock+1)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return mcptool.Pins{}, fmt.Errorf("mcp_lock: %w; bot mcp pins accept writes it", err)
-	}
-	if err != nil {
+	case err != nil:
 		return mcptool.Pins{}, fmt.Errorf("mcp_lock: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	b, err := io.ReadAll(io.LimitReader(f, maxLock+1))
-	if err == nil && len(b) > maxLock {
-		err = fmt.Errorf("has more than %d bytes", maxLock)
-	}
-	if err != nil {
-		return mcptool.Pins{}, fmt.Errorf("mcp_lock: %s: %w", c.MCPLock, err)
+	case len(b) > maxLock:
+		return mcptool.Pins{}, fmt.Errorf("mcp_lock: %s: has more than %d bytes", c.MCPLock, maxLock)
 	}
 	pins, err := mcptool.ReadPins(b)
 	if err != nil {

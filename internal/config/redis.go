@@ -5,12 +5,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
 
 	"github.com/countersign/countersign/internal/redisserver"
+	"github.com/countersign/countersign/internal/regular"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/strictyaml"
 )
@@ -180,7 +180,7 @@ func (r *renewed[T]) now(key string) (*T, error) {
 }
 
 func readPool(path string) (*x509.CertPool, error) {
-	pem, err := readPEM(path)
+	pem, err := regular.Read(path, maxPEM)
 	if err != nil {
 		return nil, err
 	}
@@ -196,25 +196,16 @@ func poolOf(path string, pem []byte) (*x509.CertPool, error) {
 }
 
 func readPair(cert, key string) (*tls.Certificate, error) {
-	c, err := readPEM(cert)
+	c, err := regular.Read(cert, maxPEM)
 	if err != nil {
 		return nil, err
 	}
-	k, err := readPEM(key)
+	k, err := regular.Read(key, maxPEM)
 	if err != nil {
 		return nil, err
 	}
 	pair, err := tls.X509KeyPair(c, k)
 	return &pair, err
-}
-
-func readPEM(path string) ([]byte, error) {
-	f, err := OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	pem, err := io.ReadAll(io.LimitReader(f, maxPEM))
-	return pem, errors.Join(err, f.Close())
 }
 
 // maxPEM is how many bytes of a file with a certificate or a key are read.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/countersign/countersign/internal/regular"
 )
 
 // A TokenHash is the SHA-256 of a token: all that is known here of it.
@@ -35,7 +37,7 @@ const maxTokens = 1 << 20
 // readTokens reads a file of tokens: one on a line, with a comment behind it if
 // there is one; a line that begins with # is a comment.
 func readTokens(path string) ([]TokenHash, error) {
-	f, err := OpenRegular(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

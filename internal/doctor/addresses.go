@@ -3,7 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
 	"os"
@@ -12,12 +11,16 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/regular"
 	"github.com/countersign/countersign/manifests"
 )
 
 // addresses checks how Slack reaches the bot: --url, the manifest of the app,
 // and what answers there.
 type addresses struct{ *checker }
+
+// maxManifest is how many bytes of a manifest are read.
+const maxManifest = 1 << 20
 
 // check looks at --url, and at the Slack manifest beside the
 // configuration, which bot init wrote there.
@@ -28,14 +31,9 @@ func (a addresses) check() {
 		}
 	}
 	path := filepath.Join(filepath.Dir(a.Path), ManifestName)
-	file, err := config.OpenRegular(path)
+	text, err := regular.Read(path, maxManifest)
 	if errors.Is(err, os.ErrNotExist) {
 		return
-	}
-	var text []byte
-	if err == nil {
-		text, err = io.ReadAll(file)
-		_ = file.Close() // it was only read
 	}
 	if err != nil {
 		a.unknown("", "%s", err)

@@ -174,7 +174,7 @@ func itself(ctx context.Context, p Place) Check {
 // codex says loudly what no setting changes.
 func codex(p Place) []Check {
 	all := []Check{{Bad, "Codex hooks", "CANNOT FAIL CLOSED: a crash, a time-out or any exit code but 2 runs the tool, and no setting changes that. They do not say where a command runs either. Do not count on them as a gate"}}
-	raw := regular(p.Home + "/.codex/hooks.json")
+	raw := small(p.Home + "/.codex/hooks.json")
 	var doc any
 	if json.Unmarshal(raw, &doc) == nil && strings.Contains(strings.ReplaceAll(string(raw), " ", ""), `"type":"http"`) {
 		all = append(all, Check{Bad, "Codex hooks.json", `has a hook of type "http", which makes the whole file unreadable to Codex: no hook in it is called`})

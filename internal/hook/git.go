@@ -2,13 +2,13 @@ package hook
 
 import (
 	"bytes"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
+
+	"github.com/countersign/countersign/internal/regular"
 )
 
 // Bounds of what is read of a repository. Whatever is in it may have been written
@@ -46,20 +46,10 @@ func Git(dir string) (repository, branch string) {
 	return "", ""
 }
 
-// regular reads a regular file of at most maxGitFile bytes. It does not wait for
-// a pipe that is in its place.
-func regular(path string) []byte {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // only regular, small files, and nothing of them is run
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	stat, err := f.Stat()
-	if err != nil || !stat.Mode().IsRegular() || stat.Size() > maxGitFile {
-		return nil
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxGitFile))
-	if err != nil {
+// small reads a regular file of at most maxGitFile bytes.
+func small(path string) []byte {
+	raw, err := regular.Read(path, maxGitFile+1)
+	if err != nil || len(raw) > maxGitFile {
 		return nil
 	}
 	return raw
@@ -67,7 +57,7 @@ func regular(path string) []byte {
 
 // linked is the directory that a .git file names, as work trees have one.
 func linked(path string) string {
-	line, ok := bytes.CutPrefix(regular(path), []byte("gitdir: "))
+	line, ok := bytes.CutPrefix(small(path), []byte("gitdir: "))
 	to := strings.TrimRight(string(line), "\r\n")
 	if !ok || to == "" || strings.ContainsAny(to, "\r\n\x00") {
 		return ""
@@ -80,7 +70,7 @@ func linked(path string) string {
 
 // common is the directory that has the configuration.
 func common(gitdir string) string {
-	to := strings.TrimRight(string(regular(filepath.Join(gitdir, "commondir"))), "\r\n")
+	to := strings.TrimRight(string(small(filepath.Join(gitdir, "commondir"))), "\r\n")
 	switch {
 	case to == "" || strings.ContainsAny(to, "\r\n\x00"):
 		return gitdir
@@ -94,7 +84,7 @@ var hash = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // head is the branch, or the beginning of the commit if there is none.
 func head(gitdir string) string {
-	line := strings.TrimRight(string(regular(filepath.Join(gitdir, "HEAD"))), "\r\n")
+	line := strings.TrimRight(string(small(filepath.Join(gitdir, "HEAD"))), "\r\n")
 	if name, ok := strings.CutPrefix(line, "ref: refs/heads/"); ok {
 		return plain(name)
 	}
@@ -107,7 +97,7 @@ func head(gitdir string) string {
 // origin is the URL of the remote of that name, without a password in it.
 func origin(gitdir string) string {
 	inside := false
-	for line := range strings.Lines(string(regular(filepath.Join(gitdir, "config")))) {
+	for line := range strings.Lines(string(small(filepath.Join(gitdir, "config")))) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			inside = line == `[remote "origin"]`

@@ -126,7 +126,7 @@ func load(path string) (setting, bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return s, false, nil
 	}
-	raw := regular(path)
+	raw := small(path)
 	if raw == nil {
 		return s, true, errors.New("cannot be read")
 	}

@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
+
+	"github.com/countersign/countersign/internal/regular"
 )
 
 // maxToken is how many bytes a token may have.
 const maxToken = 8 << 10
 
 // ReadToken reads the token of an agent from a file that nobody but its owner may
-// read or write. It does not wait for a pipe that is in its place.
+// read or write.
 func ReadToken(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the person who set it up names it
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
@@ -24,8 +24,6 @@ func ReadToken(path string) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("read the token: %w", err)
-	case !stat.Mode().IsRegular():
-		return "", errors.New("read the token: it is no regular file")
 	case stat.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("read the token: others may read it; run chmod 600 %s", path)
 	}

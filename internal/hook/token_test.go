@@ -16,5 +16,5 @@ func TestATokenFileThatIsANamedPipeIsNotWaitedFor(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := hook.ReadToken(pipe)
-	require.EqualError(t, err, "read the token: it is no regular file")
+	require.EqualError(t, err, "read the token: "+pipe+" is not a regular file")
 }

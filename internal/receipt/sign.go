@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 )
 
 const (
@@ -95,10 +96,7 @@ func ParseSigner(text []byte) (*Signer, error) {
 // ReadSigner reads the private key in the file. It refuses a file that others than
 // its owner may read or write.
 func ReadSigner(path string) (*Signer, error) {
-	if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() { // a named pipe to which nobody writes would never open
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
-	}
-	f, err := os.Open(path) //nolint:gosec // the operator names it
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator names it; a pipe to which nobody writes opens at once
 	if err != nil {
 		return nil, fmt.Errorf("open the key: %w", err)
 	}
@@ -107,7 +105,7 @@ func ReadSigner(path string) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the key: %w", err)
 	}
-	if !about.Mode().IsRegular() { // it was replaced meanwhile
+	if !about.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
 	}
 	if mode := about.Mode().Perm(); mode&0o077 != 0 {
