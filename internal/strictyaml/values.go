@@ -145,6 +145,7 @@ func (t *Truth) Take(d *Decoder, n ast.Node, at Mark) {
 	b, ok := n.(*ast.BoolNode)
 	if !ok {
 		d.Wrong(at, "must be true or false")
+		t.Value = true // nothing more is said of it
 		return
 	}
 	t.Value = b.Value
