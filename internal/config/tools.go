@@ -45,72 +45,81 @@ type ToolSets map[string][]agentrun.Tool
 func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 	sets := ToolSets{}
 	var problems []error
-	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	places := c.outOfReach(e)
 	for i, a := range c.withTools() {
-		var all []agentrun.Tool
-		if a.Files != "" {
-			set, err := filetool.New(a.Files)
-			if err == nil {
-				err = checkFolder(a.Files, places)
-			}
-			if err != nil {
-				wrong("%s.files: %w", a.at, err)
-			}
-			all = append(all, set...)
-		}
-		served, err := c.mcpTools(a.Agent)
-		if err != nil {
-			problems = append(problems, Problems(err)...)
-		}
-		all = append(all, served...)
-		endpoints, problemsOfThem := a.endpoints(a.at+".http", e)
-		all, problems = append(all, endpoints...), append(problems, problemsOfThem...)
-		hosted, problemsOfThem := a.hostedTools(a.at)
-		all, problems = append(all, hosted...), append(problems, problemsOfThem...)
-		if extra != nil && i < len(c.Agents) {
-			set, err := extra(a.Name)
-			if err != nil {
-				wrong("agent %s: %w", a.Name, err)
-			}
-			all = append(all, set...)
-		}
-		if i < len(c.Agents) {
-			elsewhere, more := c.externalTools(i)
-			all, problems = append(all, elsewhere...), append(problems, more...)
-		}
-		own, callable := map[string]bool{}, map[string]string{}
-		for _, t := range all {
-			name := t.Spec().Name
-			as := agentrun.CallableName(name)
-			switch other, taken := callable[as]; {
-			case own[name]:
-				wrong("agent %s: two tools are called %s", a.Name, name)
-			case taken:
-				wrong("agent %s: a model would call both %s and %s as %s; rename the server, or exclude one of them", a.Name, other, name, as)
-			}
-			own[name], callable[as] = true, name
-		}
-		for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
-			if !own[name] {
-				has := "its tools are " + strings.Join(slices.Sorted(maps.Keys(own)), ", ")
-				server, _, _ := strings.Cut(name, ".")
-				if _, there := a.MCP[server]; there {
-					has = "it has those of the server " + server + " that were accepted, with bot mcp pins accept"
-				}
-				wrong("%s.tools.%s: %s has no such tool, so the setting would have no effect; %s", a.at, name, a.Name, has)
-			}
-		}
-		if err := c.checkLookups(a, all); err != nil {
-			problems = append(problems, err)
-		}
-		if err := c.checkSummaries(a, all); err != nil {
-			problems = append(problems, err)
-		}
+		all, err := c.toolsOf(i, a, places, e, extra)
+		problems = append(problems, err, checkToolNames(a, all), c.checkLookups(a, all), c.checkSummaries(a, all))
 		sets[a.Name] = all
 	}
 	problems = append(problems, c.checkFulfilled(sets)...)
 	return sets, errors.Join(problems...)
+}
+
+// toolsOf returns the tools of one of [Config.withTools], the ith. Only agents can have
+// external and extra ones, not gateways.
+func (c Config) toolsOf(i int, a placed, places []place, e Environment, extra ToolsFor) ([]agentrun.Tool, error) {
+	var all []agentrun.Tool
+	var problems []error
+	add := func(set []agentrun.Tool, more ...error) {
+		all, problems = append(all, set...), append(problems, more...)
+	}
+	if a.Files != "" {
+		set, err := filetool.New(a.Files)
+		if err == nil {
+			err = checkFolder(a.Files, places)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s.files: %w", a.at, err)
+		}
+		add(set, err)
+	}
+	add(c.mcpTools(a.Agent))
+	endpoints, wrong := a.endpoints(a.at+".http", e)
+	add(endpoints, wrong...)
+	hosted, wrong := a.hostedTools(a.at)
+	add(hosted, wrong...)
+	if i >= len(c.Agents) {
+		return all, errors.Join(problems...)
+	}
+	if extra != nil {
+		set, err := extra(a.Name)
+		if err != nil {
+			err = fmt.Errorf("agent %s: %w", a.Name, err)
+		}
+		add(set, err)
+	}
+	elsewhere, wrong := c.externalTools(i)
+	add(elsewhere, wrong...)
+	return all, errors.Join(problems...)
+}
+
+// checkToolNames refuses two tools with one name, and settings for a tool that is not there.
+func checkToolNames(a placed, all []agentrun.Tool) error {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	own, callable := map[string]bool{}, map[string]string{}
+	for _, t := range all {
+		name := t.Spec().Name
+		as := agentrun.CallableName(name)
+		switch other, taken := callable[as]; {
+		case own[name]:
+			wrong("agent %s: two tools are called %s", a.Name, name)
+		case taken:
+			wrong("agent %s: a model would call both %s and %s as %s; rename the server, or exclude one of them", a.Name, other, name, as)
+		}
+		own[name], callable[as] = true, name
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
+		if !own[name] {
+			has := "its tools are " + strings.Join(slices.Sorted(maps.Keys(own)), ", ")
+			server, _, _ := strings.Cut(name, ".")
+			if _, there := a.MCP[server]; there {
+				has = "it has those of the server " + server + " that were accepted, with bot mcp pins accept"
+			}
+			wrong("%s.tools.%s: %s has no such tool, so the setting would have no effect; %s", a.at, name, a.Name, has)
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // PolicyOptions returns what a policy is read against: the tools of the agents,
