@@ -188,19 +188,17 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 		}
 	}
 	for _, t := range targets {
-		channel := t.channel
-		if h.Body.missed(channel) {
+		if h.Body.missed(t.channel) {
 			continue
 		}
 		err := c.at(ctx, h, b, t)
 		if code, shut := slackapi.CodeOf(err, slackapi.Closed...); shut {
 			c.Log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
-				slog.String("channel", channel), slog.Any("err", err))
-			missed := card.Missed{Channel: channel, Code: code}
-			err = h.Save(ctx, func(n *anchors) { n.miss(missed) })
+				slog.String("channel", t.channel), slog.Any("err", err))
+			err = h.Save(ctx, func(n *anchors) { n.miss(card.Missed{Channel: t.channel, Code: code}) })
 		}
 		if err != nil {
-			return fmt.Errorf("show batch %s in %s: %w", b.ID, channel, err)
+			return fmt.Errorf("show batch %s in %s: %w", b.ID, t.channel, err)
 		}
 	}
 	return nil
@@ -209,44 +207,75 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 // part updates the messages that show one part of the batch at the target. If there
 // is none, it posts one if the placement has the part.
 func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, part int, t target, r Placement) error {
-	var here, old []Anchor
+	here, old := 0, []Anchor(nil)
 	for _, a := range h.Body.Anchors {
-		if a.Part != part || !t.has(a) {
-			continue
-		}
-		here = append(here, a)
-		if a.Version < b.Version {
-			old = append(old, a)
+		if a.Part == part && t.has(a) {
+			here++
+			if a.Version < b.Version {
+				old = append(old, a)
+			}
 		}
 	}
-	if len(here) > 0 && len(old) == 0 {
+	if here > 0 && len(old) == 0 {
 		return nil
 	}
-	if len(here) == 0 && (!slices.Contains(r.Parts, part) || ((t.further || t.direct != "") && (t.left || b.Settled()))) {
+	if here == 0 && (!slices.Contains(r.Parts, part) || ((t.further || t.direct != "") && (t.left || b.Settled()))) {
 		return nil // it has no message here, or nobody here is asked any more
 	}
 	reader, err := c.readerAt(ctx, b, t)
 	if err != nil {
 		return err
 	}
-	shown := card.Card{Batch: b, Part: part}
-	m := shown.Revoked()
+	m := card.Card{Batch: b, Part: part}.Revoked()
 	if reader.Reads(b) {
-		if shown, err = c.Load(ctx, reader, b, part); err != nil {
+		shown, err := c.cardAt(ctx, &h.Body, reader, b, part, t, r)
+		if err != nil {
 			return err
 		}
-		shown.Place, shown.Person, shown.Missed, shown.Unposted = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
-		shown.Unasked = h.Body.Unasked
-		if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
-			home := h.Body.Anchors[i]
-			shown.Link = c.API.Permalink(ctx, home.Channel, home.TS, home.Thread)
-		}
 		m = shown.Message(c.Now())
-	} else if len(here) == 0 {
+	} else if here == 0 {
 		return nil // nothing is posted where nobody may read it
 	}
+	gone, err := c.redraw(ctx, h, b, part, old, m)
+	if err != nil || here > gone || t.left || !reader.Reads(b) || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
+		return err // the card of a settled batch that someone removed is not posted again
+	}
+	ts, thread, err := c.post(ctx, b, t, m)
+	if err != nil {
+		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
+	}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: thread, Version: b.Version, Sum: m.Sum(), Whole: m.Whole, Further: t.further, Direct: t.direct}
+	err = h.Save(ctx, func(n *anchors) { n.put(posted) })
+	if errors.Is(err, memo.ErrLost) { // others may have posted one, too
+		err = errors.Join(err, c.Placements.Adopt(ctx, b.ID, posted))
+	}
+	if err != nil {
+		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
+	}
+	return nil
+}
+
+// cardAt loads what is shown of one part of the batch at the target.
+func (c *Cards) cardAt(ctx context.Context, n *anchors, reader directory.Reader, b approvals.Batch, part int, t target, r Placement) (card.Card, error) {
+	shown, err := c.Load(ctx, reader, b, part)
+	if err != nil {
+		return shown, err
+	}
+	shown.Place, shown.Person, shown.Missed, shown.Unposted, shown.Unasked = t.place(), t.direct, n.Missed, r.others(part, t.wants(b)), n.Unasked
+	if t.direct == "" {
+		return shown, nil
+	}
+	if i := slices.IndexFunc(n.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); i >= 0 {
+		home := n.Anchors[i]
+		shown.Link = c.API.Permalink(ctx, home.Channel, home.TS, home.Thread)
+	}
+	return shown, nil
+}
+
+// redraw puts the message in the place of the old ones, and forgets and counts those that are gone.
+func (c *Cards) redraw(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, part int, old []Anchor, m blockkit.Message) (gone int, err error) {
+	m.LowPriority = c.lowPriority(ctx, card.Card{Batch: b, Part: part})
 	sum := m.Sum()
-	m.LowPriority = c.lowPriority(ctx, shown)
 	for _, a := range old {
 		var err error
 		if a.Sum == "" || a.Sum != sum {
@@ -257,30 +286,14 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			a.Version, a.Sum, a.Whole = b.Version, sum, m.Whole
 			err = h.Note(ctx, func(n *anchors) { n.put(a) }) // repeating an update does no harm
 		case slackapi.HasCode(err, slackapi.Gone...):
-			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
+			gone++
 			err = h.Save(ctx, func(n *anchors) { n.drop(a) })
 		}
 		if err != nil {
-			return fmt.Errorf("redraw part %d of batch %s: %w", part, b.ID, err)
+			return gone, fmt.Errorf("redraw part %d of batch %s: %w", part, b.ID, err)
 		}
 	}
-	if len(here) > 0 || t.left || !reader.Reads(b) || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
-		return nil // the card of a settled batch that someone removed is not posted again
-	}
-	m.LowPriority = false // there are few of these
-	ts, thread, err := c.post(ctx, b, t, m)
-	if err != nil {
-		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
-	}
-	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: thread, Version: b.Version, Sum: sum, Whole: m.Whole, Further: t.further, Direct: t.direct}
-	err = h.Save(ctx, func(n *anchors) { n.put(posted) })
-	if errors.Is(err, memo.ErrLost) { // others may have posted one, too
-		err = errors.Join(err, c.Placements.Adopt(ctx, b.ID, posted))
-	}
-	if err != nil {
-		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
-	}
-	return nil
+	return gone, nil
 }
 
 // post posts a card at the target. The card of a chat goes into the thread of the chat.
