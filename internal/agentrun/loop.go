@@ -223,10 +223,11 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Usage.ToolCalls += countRan(plans)
 		r.Activity = nil
 	}
+	fail := func(words string) (bool, error) {
+		return true, s.failWith(ctx, used, words, plans, w.lastParts(ctx, run, plans, prompt)...)
+	}
 	if words != "" {
-		leaveInDoubt(plans, s.now())
-		w.rulings.giveBack(ctx, run, plans, true)
-		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
+		return fail(words)
 	}
 	answer, asking, err := w.execute(ctx, run, plans, retry, prompt)
 	ran := used
@@ -235,37 +236,18 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		asking(r)
 	}
 	if none, ok := errors.AsType[*unasked](err); ok {
-		leaveInDoubt(plans, s.now())
-		w.rulings.giveBack(ctx, run, plans, true)
-		return true, s.failWith(ctx, used, modelWords(none.err), plans, said(parts(plans, s.now), prompt, s.now)...)
+		return fail(modelWords(none.err))
 	}
 	if err != nil {
 		return false, err
 	}
 	if answer != nil && len(providerCalls(*answer)) > 0 {
-		leaveInDoubt(plans, s.now())
-		w.rulings.giveBack(ctx, run, plans, true)
-		return true, s.failUnapproved(ctx, used, *answer, plans, said(parts(plans, s.now), prompt, s.now)...)
+		return true, s.failUnapproved(ctx, used, *answer, plans, w.lastParts(ctx, run, plans, prompt)...)
 	}
 	w.rulings.giveBack(ctx, run, plans, false)
-	for _, p := range plans {
-		switch {
-		case p.stale && p.again >= MaxReasks:
-			p.answer(returned(p.call, OutcomeInterrupted, staleMessage, s.now()))
-			p.admitDoubt(s.now())
-			words = fmt.Sprintf(staleWords, p.call.Name, p.again+1)
-		case p.doubt != nil && (p.stale || p.ran && p.aside == AsideApproval):
-			p.again++
-			if err := w.doubts.ask(ctx, p); err != nil {
-				return false, err
-			}
-		case p.stale:
-			p.aside, p.raised, p.again = AsideApproval, true, p.again+1
-		}
-		if p.aside == AsideApproval && (p.ran || p.stale) {
-			p.soFar = s.count(parts(plans, s.now)...)
-			w.rulings.ruleOn(ctx, run, p, approvals.GateRaised)
-		}
+	words, err = w.askAgain(ctx, run, plans)
+	if err != nil {
+		return false, err
 	}
 	// While it ran, a call may have been set aside for people.
 	if words == "" {
@@ -275,9 +257,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
-		leaveInDoubt(plans, s.now())
-		w.rulings.giveBack(ctx, run, plans, true)
-		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
+		return fail(words)
 	}
 	if err := w.previews.compute(ctx, run, plans); err != nil {
 		return false, err
@@ -300,6 +280,40 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		return run.CallsOnly, err
 	}
 	return w.answered(ctx, *answer, func(*Run) {})
+}
+
+// lastParts returns what is known of the calls of a run that fails now, and takes those that
+// did not go ahead off the ledger.
+func (w *worker) lastParts(ctx context.Context, run Run, plans []*plan, prompt string) []RequestPart {
+	leaveInDoubt(plans, w.session.now())
+	w.rulings.giveBack(ctx, run, plans, true)
+	return said(parts(plans, w.session.now), prompt, w.session.now)
+}
+
+// askAgain sets the calls aside about which people have to be asked once more: what they
+// approved has changed, or the outcome is not known. words says why the run fails instead,
+// if one has changed too often.
+func (w *worker) askAgain(ctx context.Context, run Run, plans []*plan) (words string, err error) {
+	for _, p := range plans {
+		switch {
+		case p.stale && p.again >= MaxReasks:
+			p.answer(returned(p.call, OutcomeInterrupted, staleMessage, w.session.now()))
+			p.admitDoubt(w.session.now())
+			words = fmt.Sprintf(staleWords, p.call.Name, p.again+1)
+		case p.doubt != nil && (p.stale || p.ran && p.aside == AsideApproval):
+			p.again++
+			if err := w.doubts.ask(ctx, p); err != nil {
+				return "", err
+			}
+		case p.stale:
+			p.aside, p.raised, p.again = AsideApproval, true, p.again+1
+		}
+		if p.aside == AsideApproval && (p.ran || p.stale) {
+			p.soFar = w.session.count(parts(plans, w.session.now)...)
+			w.rulings.ruleOn(ctx, run, p, approvals.GateRaised)
+		}
+	}
+	return words, nil
 }
 
 // execute runs what may run, here and then at the provider of the model, and deals
