@@ -113,28 +113,11 @@ func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) (found 
 		return nil, false, ref.ErrPointer
 	}
 	add := func(id approvals.BatchID, part int) error {
-		b, err := s.cfg.Desk.Batch(ctx, id)
-		if errors.Is(err, approvals.ErrNotFound) {
-			return nil
+		c, err := s.openCalls(ctx, id, part)
+		if len(c.Calls) > 0 && !slices.ContainsFunc(found, func(f card.OpenCalls) bool { return f.Batch.ID == id }) {
+			found = append(found, c)
 		}
-		if err != nil {
-			return fmt.Errorf("load batch %s: %w", id, err)
-		}
-		all := card.OpenCalls{Batch: b}
-		for i, a := range b.Approvals {
-			if a.OpenAt(s.cfg.Now()) && i/card.CallsPerCard >= part {
-				all.Calls = append(all.Calls, i)
-			}
-		}
-		for _, f := range found {
-			if f.Batch.ID == b.ID {
-				return nil
-			}
-		}
-		if len(all.Calls) > 0 {
-			found = append(found, all)
-		}
-		return nil
+		return err
 	}
 	if r, is := cardIn(p.Message.Metadata); is {
 		ours = true
@@ -166,6 +149,25 @@ func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) (found 
 		}
 	}
 	return found, ours, nil
+}
+
+// openCalls returns the calls of a batch that are open, from a part on. A batch that is not
+// stored any more has none.
+func (s *shortcuts) openCalls(ctx context.Context, id approvals.BatchID, part int) (card.OpenCalls, error) {
+	b, err := s.cfg.Desk.Batch(ctx, id)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return card.OpenCalls{}, nil
+	}
+	if err != nil {
+		return card.OpenCalls{}, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	c := card.OpenCalls{Batch: b}
+	for i, a := range b.Approvals {
+		if a.OpenAt(s.cfg.Now()) && i/card.CallsPerCard >= part {
+			c.Calls = append(c.Calls, i)
+		}
+	}
+	return c, nil
 }
 
 // teams are those under which a thread may be stored: the workspace of the
