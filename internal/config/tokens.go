@@ -20,9 +20,9 @@ import (
 // A TokenHash is the SHA-256 of a token: all that is known here of it.
 type TokenHash [sha256.Size]byte
 
-// ParseTokenHash reads "sha256:" and 64 hexadecimal digits. The error never
+// parseTokenHash reads "sha256:" and 64 hexadecimal digits. The error never
 // quotes what was written: it may be the token itself.
-func ParseTokenHash(s string) (TokenHash, error) {
+func parseTokenHash(s string) (TokenHash, error) {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	raw, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(raw) != sha256.Size {
@@ -49,7 +49,7 @@ func readTokens(path string) ([]TokenHash, error) {
 		if word == "" || strings.HasPrefix(word, "#") {
 			continue
 		}
-		h, err := ParseTokenHash(word)
+		h, err := parseTokenHash(word)
 		if err != nil {
 			return nil, fmt.Errorf("line %d %w", n, err)
 		}
@@ -88,7 +88,7 @@ func listedTokens(list []string) ([]TokenHash, error) {
 	var all []TokenHash
 	var problems []error
 	for i, t := range list {
-		h, err := ParseTokenHash(t)
+		h, err := parseTokenHash(t)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("tokens[%d]: %w", i, err))
 			continue

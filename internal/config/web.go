@@ -43,12 +43,12 @@ type WebIssuer struct {
 	Emails   bool                        `yaml:"emails"`   // others are who has their verified address
 }
 
-// Dialects are those that a client may speak.
-var Dialects = []string{"common", "v7", "v7.0.82", "v5"}
+// dialects are those that a client may speak.
+var dialects = []string{"common", "v7", "v7.0.82", "v5"}
 
-// SystemPrompts are the values of web.manage_system_prompt: the server alone writes the
+// systemPrompts are the values of web.manage_system_prompt: the server alone writes the
 // instructions of the agent, or clients add to them.
-var SystemPrompts = []string{"server", ClientSystemPrompt}
+var systemPrompts = []string{"server", ClientSystemPrompt}
 
 // ClientSystemPrompt makes the system messages of clients instructions.
 const ClientSystemPrompt = "client"
@@ -102,11 +102,11 @@ func (c Config) checkWeb(tokens map[TokenHash]string, subjects map[JWT]string, w
 	if !channelID.MatchString(w.Channel) {
 		wrong("web.channel: %q is not a channel id such as C0123456789; it is where the requests of chats are shown", w.Channel)
 	}
-	if w.Dialect != "" && !slices.Contains(Dialects, w.Dialect) {
-		wrong("web.dialect: must be one of %s, but is %q", strings.Join(Dialects, ", "), w.Dialect)
+	if w.Dialect != "" && !slices.Contains(dialects, w.Dialect) {
+		wrong("web.dialect: must be one of %s, but is %q", strings.Join(dialects, ", "), w.Dialect)
 	}
-	if w.System != "" && !slices.Contains(SystemPrompts, w.System) {
-		wrong("web.manage_system_prompt: must be one of %s, but is %q", strings.Join(SystemPrompts, ", "), w.System)
+	if w.System != "" && !slices.Contains(systemPrompts, w.System) {
+		wrong("web.manage_system_prompt: must be one of %s, but is %q", strings.Join(systemPrompts, ", "), w.System)
 	}
 	if w.Hold != 0 && w.Hold < time.Second {
 		wrong("web.hold: must be at least 1s, but is %s", w.Hold)

@@ -48,12 +48,12 @@ func (p *Progress) Start(ctx context.Context) (stop func()) {
 // Tell says how the request stands.
 func (p *Progress) Tell(q intake.Request) {
 	if q.State == intake.StatePending {
-		p.Say(Standing(q))
+		p.Say(standing(q))
 	}
 }
 
-// Standing says how many approvals a pending request waits for.
-func Standing(q intake.Request) string {
+// standing says how many approvals a pending request waits for.
+func standing(q intake.Request) string {
 	call, what := q.Calls[0], "an approval in Slack"
 	switch {
 	case call.Needed > 1:

@@ -103,7 +103,7 @@ func (s *Server) manner(r *http.Request, dialect string, follow *bool) (Dialect,
 	if h := r.Header.Get(headerSDK); h != "" {
 		dialect = h
 	}
-	d, err := ParseDialect(dialect)
+	d, err := parseDialect(dialect)
 	if err != nil {
 		p.Errors = append(p.Errors, fault{At: "/sdk", Problem: err.Error()})
 	}

@@ -20,8 +20,8 @@ const (
 	V5 Dialect = "v5"
 )
 
-// ParseDialect reads the name of a dialect; the empty one is Common.
-func ParseDialect(name string) (Dialect, error) {
+// parseDialect reads the name of a dialect; the empty one is Common.
+func parseDialect(name string) (Dialect, error) {
 	switch d := Dialect(name); d {
 	case "":
 		return Common, nil

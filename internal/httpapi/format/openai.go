@@ -79,7 +79,7 @@ func readInterruption(item Value) (intake.Call, error) {
 	if err != nil {
 		return intake.Call{}, err
 	}
-	args, err := call["arguments"].ArgsText()
+	args, err := call["arguments"].argsText()
 	return intake.Call{ID: approvals.ToolCallID(id), Tool: tool, Args: args}, err
 }
 

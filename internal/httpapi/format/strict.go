@@ -98,9 +98,9 @@ func (v Value) Args() (json.RawMessage, error) {
 	return bytes.Clone(v.Raw), nil
 }
 
-// ArgsText returns the arguments of a call that a text holds, as the model wrote
+// argsText returns the arguments of a call that a text holds, as the model wrote
 // them.
-func (v Value) ArgsText() (json.RawMessage, error) {
+func (v Value) argsText() (json.RawMessage, error) {
 	s, err := v.Text(approvals.MaxArgs)
 	if err != nil {
 		return nil, err

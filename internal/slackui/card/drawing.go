@@ -115,7 +115,7 @@ func (d *drawing) standing() string {
 	var said []string
 	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn, approvals.Confirmed} {
 		if by[s] > 0 {
-			said = append(said, fmt.Sprintf("%d %s", by[s], strings.ToLower(Statuses[s])))
+			said = append(said, fmt.Sprintf("%d %s", by[s], strings.ToLower(statuses[s])))
 		}
 	}
 	return strings.Join(said, ", ")
@@ -147,7 +147,7 @@ func ended(o approvals.Outcome) string {
 	if word, other := doubtStatuses[o.Status]; other && o.InDoubt {
 		return word
 	}
-	return Statuses[o.Status]
+	return statuses[o.Status]
 }
 
 // unposted counts the calls that have no card in this place, and leads to the

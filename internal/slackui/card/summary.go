@@ -20,12 +20,6 @@ func (c Card) Summary(a approvals.Approval) string {
 	if !known {
 		return blockkit.Brief(summary.Words(a.Call.Name), summaryRunes)
 	}
-	return SummaryOf(a, call)
-}
-
-// SummaryOf is the summary of a call whose arguments are loaded, marked and on
-// one line.
-func SummaryOf(a approvals.Approval, call approvals.ToolCall) string {
 	return blockkit.Brief(summary.Of(a.Summary, call.Name, call.Args, a.WriteOnly), summaryRunes)
 }
 

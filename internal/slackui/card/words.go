@@ -171,9 +171,9 @@ const (
 	homeFirstPage     = "Back to the first page"
 )
 
-// Statuses is each status of a call in one word, as a card and its headline say
+// statuses is each status of a call in one word, as a card and its headline say
 // it.
-var Statuses = map[approvals.Status]string{
+var statuses = map[approvals.Status]string{
 	approvals.Pending: "Waiting", approvals.Approved: "Approved", approvals.Denied: "Denied",
 	approvals.Expired: "Expired", approvals.Withdrawn: "Withdrawn", approvals.Confirmed: "Happened",
 }

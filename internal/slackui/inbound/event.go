@@ -110,7 +110,7 @@ func (s *HTTP) events(ctx context.Context, body []byte) (Reply, error) {
 	case !ours:
 		s.cfg.Log.DebugContext(ctx, "event not for us", slog.String("type", blockkit.Brief(inner.Type, 64)))
 		return Reply{}, nil
-	case !s.workspace.Serves(e.Team, e.enterprise()):
+	case !s.workspace.serves(e.Team, e.enterprise()):
 		s.cfg.Log.WarnContext(ctx, "event of another workspace", slog.String("team", blockkit.Brief(e.Team, 64)))
 		return Reply{}, nil
 	}

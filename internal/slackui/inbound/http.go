@@ -189,7 +189,7 @@ func (s *HTTP) commands(ctx context.Context, body []byte) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: not a slash command", errBody)
 	}
 	c := commandOf(form)
-	if !s.workspace.Serves(form.Get("team_id"), form.Get("enterprise_id")) {
+	if !s.workspace.serves(form.Get("team_id"), form.Get("enterprise_id")) {
 		return s.handler.ForeignCommand(ctx, c)
 	}
 	return s.handler.Command(ctx, c)

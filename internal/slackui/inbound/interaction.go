@@ -260,9 +260,9 @@ type Workspace struct {
 	Enterprise string // the organization, if there is one
 }
 
-// Serves reports whether a request that names this workspace and organization is
+// serves reports whether a request that names this workspace and organization is
 // for our installation.
-func (w Workspace) Serves(team, enterprise string) bool {
+func (w Workspace) serves(team, enterprise string) bool {
 	if team != "" && team == w.Team {
 		return true
 	}
@@ -279,7 +279,7 @@ func (w Workspace) admits(p payload) error {
 		enterprise = cmp.Or(enterprise, p.Team.Enterprise)
 	}
 	switch {
-	case w.Serves(team, enterprise), p.View.Installed == w.Team:
+	case w.serves(team, enterprise), p.View.Installed == w.Team:
 		return nil
 	case team == "":
 		return ErrNoTeam

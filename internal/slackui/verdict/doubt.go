@@ -10,7 +10,7 @@ func answered(o approvals.Outcome) []blockkit.Span {
 	by := blockkit.ListSpans(blockkit.PersonSpans(Users(o.By)), blockkit.NamesShown)
 	switch o.Status {
 	case approvals.Approved:
-		return append([]blockkit.Span{blockkit.Styled("🔁 Run again", blockkit.Bold), blockkit.Say(sayApprovedBy)}, Seats(o.By)...)
+		return append([]blockkit.Span{blockkit.Styled("🔁 Run again", blockkit.Bold), blockkit.Say(sayApprovedBy)}, seatSpans(o.By)...)
 	case approvals.Denied:
 		return append([]blockkit.Span{blockkit.Styled("⛔ Given up", blockkit.Bold), blockkit.Say(" by ")}, by...)
 	case approvals.Confirmed:

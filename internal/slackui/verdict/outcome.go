@@ -11,12 +11,12 @@ import (
 // withdrawn is who ended the call without a decision.
 func withdrawn(o approvals.Outcome) []blockkit.Span {
 	if o.Superseded {
-		return append(append([]blockkit.Span{blockkit.Styled("↩ "+Superseded, blockkit.Bold), blockkit.Say(": ")}, Seats(o.By)...),
+		return append(append([]blockkit.Span{blockkit.Styled("↩ "+Superseded, blockkit.Bold), blockkit.Say(": ")}, seatSpans(o.By)...),
 			blockkit.Say(saySuperseded))
 	}
 	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
 	if len(o.By) > 0 {
-		spans = append(append(spans, blockkit.Say(" by ")), Seats(o.By)...)
+		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(o.By)...)
 	}
 	return append(spans, blockkit.Say(". It won't run."))
 }
@@ -28,7 +28,7 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 	case approvals.Confirmed:
 		spans = answered(o)
 	case approvals.Approved:
-		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, Seats(o.By)...)
+		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, seatSpans(o.By)...)
 	case approvals.Denied:
 		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.ListSpans(blockkit.PersonSpans(Users(o.By)), blockkit.NamesShown)...)
 	case approvals.Expired:

@@ -143,7 +143,7 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 		blockkit.Say(fmt.Sprintf(": %d of %s", len(q.By), blockkit.Count(q.Quorum.Need, "approval"))),
 	}
 	if len(q.By) > 0 {
-		spans = append(append(spans, blockkit.Say(" by ")), Seats(q.By)...)
+		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(q.By)...)
 	}
 	switch {
 	case q.Quorum.Need < 1:
@@ -170,8 +170,8 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	return spans
 }
 
-// Seats names who approved, and for whom.
-func Seats(seats []approvals.Seat) []blockkit.Span {
+// seatSpans names who approved, and for whom.
+func seatSpans(seats []approvals.Seat) []blockkit.Span {
 	var spans []blockkit.Span
 	for i, s := range seats {
 		if i == blockkit.NamesShown {
