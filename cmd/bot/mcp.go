@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
-// openServers returns the configuration with its MCP servers, which [bot.serve]
+// openServers returns the configuration with its MCP servers, which [serve]
 // connects, and the version of their accepted tools in Redis.
 func openServers(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (config.Config, *mcptool.Set, int64, error) {
 	if !c.HasMCP() {

@@ -99,7 +99,7 @@ func (b *bench) steadyAt(ctx context.Context, rate int) (_ Row, err error) {
 	}}, nil
 }
 
-// An agent calls the tool of which the person speaks.
+// An agent is a model that calls the tool that the person names.
 type agent struct {
 	now func() time.Time
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Progress tells a caller that its call waits: at once, whenever something
-// changes, and every so often, with values that rise. A caller that hears nothing
+// changes, and every so often, with values that rise. A caller that gets no message
 // gives up.
 type Progress struct {
 	Every time.Duration

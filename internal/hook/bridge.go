@@ -16,7 +16,7 @@ import (
 // BridgeTool is the name of the permission prompt.
 const BridgeTool = "approve"
 
-// bridgeHold is how long a prompt waits: its caller hears that it does.
+// bridgeHold is how long a prompt waits: progress messages keep its caller waiting.
 const bridgeHold = 23 * time.Hour
 
 // Bridge is the permission prompt of Claude Code over standard input and output:

@@ -23,7 +23,7 @@ func (p *Policy) Strictest(at time.Time) approvals.Requirement {
 
 // together is the requirement for a call that no rule could judge: people
 // who meet it meet each of the asks. The manager and the channel are those of the
-// call; see [names.standIns] for a call that has none.
+// call; see [from.standIns] for a call that has none.
 func (p *Policy) together(q approvals.Proposal, asks []*ask) approvals.Requirement {
 	r := approvals.Requirement{Deny: 1, Separation: true}
 	for i, a := range asks {

@@ -19,7 +19,7 @@ const statusLife = 2 * time.Minute
 
 const maxLoading = 10
 
-// thread finds the thread that an assistant method is about.
+// threadOf finds the thread that an assistant method is about.
 func (s *assistantAPI) threadOf(c *call, needed bool) (*assistance, *failure) {
 	ch := s.joined(c, c.str("channel_id"))
 	if ch == nil {

@@ -58,7 +58,7 @@
 // with a TTL. What belongs to a thread is removed with it, by [Retention].
 //
 // The channel <prefix>:wakes carries the partition in which there is work, and its
-// kinds; [Cards] wakes those who follow a batch, too. A message without a kind is that
+// kinds; [Cards] wakes those who follow a [Feed], too. A message without a kind is that
 // of a sweep. The store that made the change is named if its process works on what is
 // due, and for a moment others leave the work to it. A sweep is named too: a process that
 // hears no other one for a while does not ask whether others did its work.

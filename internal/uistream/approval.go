@@ -158,8 +158,8 @@ func (c *call) refusal() (why string, refused bool) {
 	return words(r.Content), true
 }
 
-// approved reports whether the call was approved; known is false while it is open
-// and if nobody was asked.
+// decided reports whether the call was approved; known is false while it is open and if
+// nobody was asked.
 func (c *call) decided(now time.Time) (approved, known bool) {
 	if c.asked == nil || c.asked.InDoubt() || c.asked.OpenAt(now) {
 		return false, false

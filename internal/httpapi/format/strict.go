@@ -111,7 +111,7 @@ func (v Value) argsText() (json.RawMessage, error) {
 	return Value{v.At, json.RawMessage(s)}.Args()
 }
 
-// Has reports whether the value is an object with the key.
+// has reports whether the value is an object with the key.
 func (v Value) has(key string) bool {
 	var fields map[string]json.RawMessage
 	return kind(v.Raw) == '{' && json.Unmarshal(v.Raw, &fields) == nil && fields[key] != nil

@@ -91,7 +91,7 @@ func asksAny(r approvals.Requirement, groups []approvals.GroupID) bool {
 // leftCard is the card on which a call is reviewed by itself.
 type leftCard struct {
 	ID string `json:"i"`
-	At string `json:"r"` // a [reviewing]
+	At string `json:"r"` // a [ref.Card]
 }
 
 // reviews returns the buttons that lead to the cards of the calls that can be

@@ -10,7 +10,7 @@ var worstFirst = []approvals.Severity{
 	approvals.SeverityIrreversible, approvals.SeverityUnset, approvals.SeverityHigh, approvals.SeverityLow,
 }
 
-// risk is [Risk] with emphasis on what cannot be undone.
+// risk names the severity, with emphasis on what cannot be undone.
 func risk(s approvals.Severity) blockkit.Mrkdwn {
 	switch {
 	case Irreversible(s):

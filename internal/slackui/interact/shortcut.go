@@ -170,8 +170,8 @@ func (s *shortcuts) openCalls(ctx context.Context, id approvals.BatchID, part in
 	return c, nil
 }
 
-// teams are those under which a thread may be stored: the workspace of the
-// payload, and the one that installed the app.
+// teamsOf returns the workspaces under which a thread may be stored: that of the payload,
+// and the one that installed the app.
 func teamsOf(p inbound.Interaction, c Config) []string {
 	teams := []string{c.Team}
 	for _, team := range []string{p.UserTeam, p.Team} {

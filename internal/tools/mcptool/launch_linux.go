@@ -20,9 +20,9 @@ var powers = []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MOD
 // launch starts the program so that it cannot read this process, and is killed
 // when this process dies. ended is closed once it was waited for.
 //
-// The kernel sends the signal when the thread ends that started the program, so
-// that thread belongs to it; and the thread gives up its own powers, which the
-// program inherits.
+// The kernel sends the signal when the thread ends that started the program, so that
+// thread does nothing else meanwhile. It drops its own powers first, because the program
+// inherits them.
 func launch(cmd *exec.Cmd, ended chan<- struct{}) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide this process from the program: %w", err)
