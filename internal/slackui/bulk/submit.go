@@ -70,14 +70,14 @@ func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page s
 
 // SubmittedSheet only commits the person's decision on a sheet: its calls are decided
 // afterwards, and a direct message says what became of them.
-func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) inbound.Reply {
 	memo, err := readSheetMemo(p.View.Metadata)
 	if s.Cfg.Bulk == nil {
 		err = ref.ErrPointer
 	}
 	if err != nil {
 		words := explainSheet(err)
-		return inbound.Replace(blockkit.Notice(words)), nil
+		return inbound.Replace(blockkit.Notice(words))
 	}
 	memo = ticked(p, memo)
 	reason := form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
@@ -90,14 +90,14 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	}
 	if err == nil {
 		if again := s.unfinished(sheet, memo, reason); !again.IsZero() {
-			return s.again(ctx, p, sheet, memo, again), nil
+			return s.again(ctx, p, sheet, memo, again)
 		}
 		sheet, err = s.submitSheet(ctx, p, sheet, memo, reason)
 	}
 	if err == nil {
 		s.Cfg.Log.InfoContext(ctx, "sheet submitted", slog.String("sheet", string(sheet.ID)), slog.String("user", p.User),
 			slog.String("verdict", string(sheet.Verdict)), slog.Int("lines", chosen(sheet, memo.Ticks)))
-		return inbound.Replace(blockkit.Notice(underWay(sheet, chosen(sheet, memo.Ticks)))), nil
+		return inbound.Replace(blockkit.Notice(underWay(sheet, chosen(sheet, memo.Ticks))))
 	}
 	words := explainSheet(err)
 	s.Cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User), slog.Any("reason", err))
@@ -108,11 +108,11 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 		if errors.Is(err, errMaybeSent) {
 			words = blockkit.Ours(perhapsSent)
 		}
-		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
+		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words))
 	case respond.IsTryAgain(err):
-		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
+		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words))
 	}
-	return inbound.Replace(blockkit.Notice(words)), nil
+	return inbound.Replace(blockkit.Notice(words))
 }
 
 // errOldSheet refuses a list for approval that may not show all of its calls whole.

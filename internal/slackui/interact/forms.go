@@ -115,7 +115,7 @@ func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound
 	case ref.CallbackEdit:
 		return s.edits.edited(ctx, p)
 	case ref.CallbackSheet:
-		return s.Sheets.SubmittedSheet(ctx, p)
+		return s.Sheets.SubmittedSheet(ctx, p), nil
 	}
 	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", blockkit.Brief(p.View.Callback, 64)))
 	return inbound.Replace(blockkit.Notice(blockkit.Ours(oldForm))), nil
