@@ -300,7 +300,7 @@ func TestABotWhoseLogNobodyReadsGoesOn(t *testing.T) {
 	w := newWorld(t)
 	unread, log, err := os.Pipe()
 	require.NoError(t, err)
-	defer unread.Close()
+	defer func() { _ = unread.Close() }()
 	require.NoError(t, log.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 	_, err = log.Write(make([]byte, 1<<20))
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the pipe is full")
@@ -313,7 +313,7 @@ func TestABotWhoseLogNobodyReadsGoesOn(t *testing.T) {
 	require.NoError(t, log.Close())
 
 	require.Eventually(t, func() bool {
-		resp, err := http.Get("http://" + w.addr + "/readyz") //nolint:noctx // it is answered at once, or refused
+		resp, err := http.Get("http://" + w.addr + "/readyz")
 		if err != nil {
 			return false
 		}

@@ -130,7 +130,7 @@ func (e exampleForm) want(found *strictyaml.Problems) expected {
 }
 
 func (x *examiner) call(e exampleForm) (approvals.Proposal, Directory) {
-	q := approvals.Proposal{Agent: e.Agent.Value, At: x.p.now()}
+	q := approvals.Proposal{Agent: e.Agent.Value, At: x.p.options.now()}
 	n := &names{Problems: x.Problems, people: x.p.names.people, groups: x.p.names.groups}
 	if e.Call == nil || !e.Call.Tool.Written() {
 		x.Wrong(e.Key("call"), "is missing; write {tool: name, args: {...}}")
@@ -248,11 +248,4 @@ func (x *examiner) groups(e exampleForm, n *names) Directory {
 		}
 	}
 	return in
-}
-
-func (p *Policy) now() time.Time {
-	if p.options.Now != nil {
-		return p.options.Now()
-	}
-	return time.Now() //nolint:forbidigo // examples that name no time are judged now
 }

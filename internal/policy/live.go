@@ -35,7 +35,7 @@ type Live struct {
 // rejected: then both policies are the one that stays in force. [Lifted] says
 // which rules a change removed.
 func Open(ctx context.Context, path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
-	files, err := settled(ctx, path)
+	files, err := settled(ctx, path, o.now())
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ const lately = 4 * settle
 
 // writtenLately reports whether the path, or anything in it, may still be being written,
 // by the times of the file system. One that is ahead of the clock counts as now.
-func writtenLately(path string, files []source) bool {
-	since := time.Now().Add(-lately)
+func writtenLately(path string, files []source, now time.Time) bool {
+	since := now.Add(-lately)
 	written := func(at string) bool {
 		info, err := os.Stat(at)
 		return err != nil || info.ModTime().After(since)
@@ -97,7 +97,7 @@ func writtenLately(path string, files []source) bool {
 
 // settled reads the path, and again until two looks in a row agree if it was written
 // lately.
-func settled(ctx context.Context, path string) ([]source, error) {
+func settled(ctx context.Context, path string, now time.Time) ([]source, error) {
 	var before [sha256.Size]byte
 	for look := range maxLooks {
 		files, err := read(path)
@@ -105,7 +105,7 @@ func settled(ctx context.Context, path string) ([]source, error) {
 			return nil, err
 		}
 		sum := digest(files)
-		if sum == before || look == 0 && !writtenLately(path, files) {
+		if sum == before || look == 0 && !writtenLately(path, files, now) {
 			return files, nil
 		}
 		before = sum

@@ -37,8 +37,16 @@ type Options struct {
 	// Shadow is called with what rules in shadow mode would have ruled. It is
 	// called while a call waits, so it must not block.
 	Shadow func(ctx context.Context, r ShadowRuling)
-	// Now is the time of the examples that name none; time.Now if left out.
+	// Now is the time of the examples that name none, and by which a policy was written
+	// lately; time.Now if left out.
 	Now func() time.Time
+}
+
+func (o Options) now() time.Time {
+	if o.Now != nil {
+		return o.Now()
+	}
+	return time.Now() //nolint:forbidigo // examples that name no time are judged now
 }
 
 // A Tool is one tool of one agent.
