@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -61,8 +60,8 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 		}
 	}
 	for _, g := range f.Tools.Items {
-		_, err := path.Match(g.Value, "")
-		matches := func(name string) bool { ok, _ := path.Match(g.Value, name); return ok }
+		_, err := matchName(g.Value, "")
+		matches := func(name string) bool { ok, _ := matchName(g.Value, name); return ok }
 		switch {
 		case g.Value == "":
 		case strings.Contains(g.Value, "[!"):

@@ -335,3 +335,29 @@ rules:
 	require.Equal(t, "asks: default", say(t, p, call("x", `{}`)))
 	require.Equal(t, []string{"no of x by ops: approvals.Refuse, was approvals.Ask"}, told)
 }
+
+// A name is no path, though servers and remote agents have names with a slash.
+func TestAPatternMatchesAnyTextInTheNameOfATool(t *testing.T) {
+	for glob, names := range map[string]map[string]bool{
+		"*":        {"Bash": true, "files/delete": true, "a/b/c": true},
+		"*delete*": {"files/delete_all": true, "deleted/files": true, "files/write": false},
+		"files/*":  {"files/a": true, "files/a/b": true, "files": false},
+		"files?ls": {"files/ls": true, "files.ls": true, "filesls": false},
+		"[^a]b":    {"/b": true, "ab": false},
+		"a/b":      {"a/b": true, "a.b": false},
+	} {
+		p := parse(t, `rules: [{name: no, tools: ["`+glob+`"], deny: No.}]`, policy.Options{Remote: []string{"claude"}})
+		for name, denied := range names {
+			q := call(name, `{}`)
+			q.Agent = "claude"
+			want := "asks: default"
+			if denied {
+				want = "refused: No."
+			}
+			require.Equal(t, want, say(t, p, q), "%s, %s", glob, name)
+		}
+	}
+	tools := []policy.Tool{{Agent: "ops", Name: "files/delete"}}
+	_, err := policy.Parse("policy.yaml", []byte(head+`rules: [{name: no, tools: ["*delete*"], deny: No.}]`), policy.Options{Tools: tools})
+	require.NoError(t, err)
+}

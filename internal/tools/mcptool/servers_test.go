@@ -153,7 +153,8 @@ func hostileTools(kind string) string {
 			`{"name":"remote","inputSchema":{"type":"object","$ref":"http://evil.example/schema.json"}}`,
 			`{"name":"double","description":"a","description":"b","inputSchema":{"type":"object"}}`,
 			`{"name":"recased","description":"a","Description":"b","inputSchema":{"type":"object"}}`,
-			`{"name":"hinted","inputSchema":{"type":"object"},"annotations":{"ReadOnlyHint":true}}`)
+			`{"name":"hinted","inputSchema":{"type":"object"},"annotations":{"ReadOnlyHint":true}}`,
+			`{"name":"files/delete","inputSchema":{"type":"object"}}`)
 	}
 	return strings.Join(all, ",")
 }
