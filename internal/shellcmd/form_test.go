@@ -266,6 +266,23 @@ func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
 
 func words(s string) []string { return regexp.MustCompile(" ").Split(s, -1) }
 
+// git has its subcommands as programs too, a version is a part of many names, and some
+// programs take the beginning of a subcommand for it.
+func TestAProgramIsKnownByItsOtherNames(t *testing.T) {
+	s := shellcmd.Sought{{"git", "push"}, {"npm", "publish"}, {"pip", "install"}, {"python3", "x.py"}, {"git", "submodule", "foreach"}}
+	for program, want := range map[string]shellcmd.Found{
+		"/usr/lib/git-core/git-push origin main": shellcmd.Runs, "git-push": shellcmd.Runs, "env git-push": shellcmd.May,
+		"git-submodule foreach x": shellcmd.Runs, "git-rebase -x 'r\"\"m' main": shellcmd.May,
+		"pip3 install x": shellcmd.Runs, "/usr/bin/pip3.12 install x": shellcmd.Runs, "python x.py": shellcmd.Runs, "sudo pip3 install x": shellcmd.Runs,
+		"npm pub": shellcmd.May, "npm --access public publis": shellcmd.May, "npm.cmd publish": shellcmd.Runs, "NPM.CMD publish": shellcmd.Runs,
+		"git-lfs ls-files": shellcmd.Absent, "git-log": shellcmd.Absent, "git p": shellcmd.Absent, "npm test": shellcmd.Absent, "npm run build": shellcmd.Absent,
+		"pip3 list": shellcmd.Absent, "python3 y.py": shellcmd.Absent, "pipx list": shellcmd.Absent, "github push": shellcmd.Absent,
+	} {
+		require.Equal(t, want, s.In(read(t, program)), program)
+	}
+	require.Equal(t, shellcmd.Absent, shellcmd.Sought{{"7z"}, {"rm"}}.In([]shellcmd.Command{{Argv: []string{"7"}}}))
+}
+
 // A flag can be written in another way, and what is not the flag in its own letters cannot
 // be judged.
 func TestAFlagInOtherLettersMayBeTheOneThatIsSought(t *testing.T) {

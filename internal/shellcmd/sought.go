@@ -23,20 +23,22 @@ const (
 // In returns what the commands are known to run. A flag is known by its letters, or by a
 // refspec of git push that means the same; a command with other flags, which may be those
 // that are sought in other letters, may run it: rm -fr and rm -r --force for
-// {"rm", "-rf"}. A program is known by the last name of its path, whatever the case of its
-// letters. A command that names one among its arguments may run it, unless it is of a
+// {"rm", "-rf"}. So may one with a shortened subcommand, of a program that takes such: npm
+// pub for {"npm", "publish"}. A program is known by the last name of its path, whatever the
+// case of its letters and the version at its end, and git-push is git push. A command that names one among its arguments may run it, unless it is of a
 // program that takes names as text, such as echo. A command that gives a text to a shell, or
 // to a language that can start programs, may run anything. What a script, a makefile or an
 // alias runs cannot be known, and is not looked for.
 func (s Sought) In(commands []Command) Found {
 	found := Absent
 	for _, c := range commands {
+		c.Argv = undashed(c.Argv)
 		launches := launcher(c)
 		for _, of := range s {
 			at := 0
 			if launches {
-				at = slices.IndexFunc(c.Argv, func(w string) bool { return baseName(w) == baseName(of[0]) })
-			} else if baseName(c.Argv[0]) != baseName(of[0]) {
+				at = slices.IndexFunc(c.Argv, func(w string) bool { return sameProgram(w, of[0]) })
+			} else if !sameProgram(c.Argv[0], of[0]) {
 				at = -1
 			}
 			if at >= 0 {
@@ -44,7 +46,7 @@ func (s Sought) In(commands []Command) Found {
 				if inOrder(of[1:], words) {
 					return Runs
 				}
-				if rewritten(of[1:], words) {
+				if rewritten(of[1:], words) || abbreviates[baseName(of[0])] && rewritten(of[1:], completed(words, of[1:])) {
 					found = May
 				}
 			}
@@ -157,5 +159,38 @@ func takesText(c Command) bool {
 
 func baseName(program string) string {
 	name := strings.ToLower(program[strings.LastIndex(program, "/")+1:])
-	return strings.TrimSuffix(name, ".exe")
+	for _, suffix := range []string{".exe", ".cmd", ".bat"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return name
+}
+
+// sameProgram reports whether two names are of one program, or of versions of it: pip and
+// pip3.12.
+func sameProgram(a, b string) bool {
+	a, b = baseName(a), baseName(b)
+	return a == b || unversioned(a) == unversioned(b) && unversioned(a) != ""
+}
+
+// undashed writes git-push, which git has in a directory of its own, as git push.
+func undashed(argv []string) []string {
+	name, is := strings.CutPrefix(baseName(argv[0]), "git-")
+	if !is || name == "" {
+		return argv
+	}
+	return append([]string{"git", name}, argv[1:]...)
+}
+
+// abbreviates are programs that take the beginning of a subcommand for it.
+var abbreviates = setOf(`npm gem bundle gradle gradlew hg ip nmcli`)
+
+// completed writes words out that are the beginning of one of those that are sought.
+func completed(words, of []string) []string {
+	all := slices.Clone(words)
+	for i, w := range words {
+		if at := slices.IndexFunc(of, func(s string) bool { return strings.HasPrefix(s, w) }); isSubcommand(w) && w != "" && at >= 0 {
+			all[i] = of[at]
+		}
+	}
+	return all
 }
