@@ -93,7 +93,7 @@ func coverage(ctx context.Context, loaded *policy.Policy, t policy.Tool) []polic
 	var all []policy.Step
 	for i, s := range e.Steps {
 		last := i == len(e.Steps)-1
-		if i < own && s.Outcome == policy.Unmatched && (s.Why == "another tool" || s.Why == "another agent") {
+		if i < own && s.Outcome == policy.Unmatched && (s.Why == "another tool" || s.Why == "another agent" || s.Why == policy.ToolAsks) {
 			continue
 		}
 		if last && len(all) > 0 && saysForAll(all[len(all)-1], e.Steps[own:], t) {

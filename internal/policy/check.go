@@ -90,7 +90,7 @@ func (f *facts) heldBy() string {
 	if f.held {
 		return "a check asks for approval"
 	}
-	return "the tool itself asks for approval"
+	return ToolAsks
 }
 
 // with adds the answer of a check to a verdict that asks people. It never replaces the

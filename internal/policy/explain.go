@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,6 +58,9 @@ const (
 	KindAllow Kind = "allow"
 	KindAsk   Kind = "ask"
 )
+
+// ToolAsks is why an allow did not match a call about which the code of its tool asks.
+const ToolAsks = "the tool itself asks for approval"
 
 // Outcome says what a rule did about a call.
 type Outcome string
@@ -126,8 +130,9 @@ func (p *Policy) explain(f *facts) Explanation {
 	return e
 }
 
-// Explain judges a call that a model would make now and says why. It does not
-// report shadow rules. Steps say what the rules would do, even if the call would
+// Explain judges a call that a model would make now and says why. The code of a tool
+// that asks about every call asks about this one; what other code asks about, the
+// proposal says. It does not report shadow rules. Steps say what the rules would do, even if the call would
 // not reach the policy. Without a [Ledger], no call counts as executed today.
 func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
 	f := p.facts(ctx, q)
@@ -145,8 +150,12 @@ func (p *Policy) ExplainToday(ctx context.Context, q approvals.Proposal, today R
 }
 
 func (p *Policy) explainNew(f *facts) Explanation {
+	i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.Name == f.q.Call.Name && t.Agent == f.q.Agent })
+	if i >= 0 && p.tools[i].Asks == AsksAlways {
+		f.q.Gate = cmp.Or(f.q.Gate, approvals.GateDeclared)
+	}
 	e := p.explain(f)
-	if i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent }); i >= 0 {
+	if i >= 0 {
 		e.Misfits, _ = p.tools[i].misfits(f.q.Call.Args) // an unreadable schema finds nothing
 	}
 	if e.Unknown || len(e.Misfits) > 0 {
@@ -158,7 +167,7 @@ func (p *Policy) explainNew(f *facts) Explanation {
 // shadowStep says what the rule would do in shadow mode.
 func (r *rule) shadowStep(f *facts) Step {
 	if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
-		return Step{Outcome: Unmatched, Why: "the tool itself asks for approval"}
+		return Step{Outcome: Unmatched, Why: ToolAsks}
 	}
 	switch ok, why, err := r.matches(f); {
 	case err != nil:

@@ -64,6 +64,17 @@ func TestAnAllowAboveAnAskOfAToolThatMayAskIsNoMistake(t *testing.T) {
 	require.Equal(t, "asks: b", say(t, p, with(call("x", `{}`), func(q *approvals.Proposal) { q.Gate = approvals.GatePredicate })))
 }
 
+// The bot never lets such a call run, whatever allows it.
+func TestACallOfAToolThatAlwaysAsksIsExplainedAsOneThatNeedsApproval(t *testing.T) {
+	p := parse(t, "rules: [{name: a, when: 'has(args.x)', allow: true}]\n",
+		policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Asks: policy.AsksAlways}, {Agent: "ops", Name: "y"}}})
+	e := p.Explain(t.Context(), call("x", `{"x":1}`))
+	require.Equal(t, "default@"+p.Version(), e.By)
+	require.Contains(t, e.Text(), "a        allow  not matched: the tool itself asks for approval\n")
+	require.Contains(t, e.Text(), "-> needs approval (default)")
+	require.Equal(t, approvals.Permit{}, unnamed(p.Explain(t.Context(), call("y", `{"x":1}`)).Ruling))
+}
+
 func TestAToolThatSaysNothingOfItsEffectsMayDestroy(t *testing.T) {
 	no := false
 	for name, c := range map[string]struct {
