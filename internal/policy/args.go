@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // noArgs are the arguments of a call without any.
@@ -27,10 +29,59 @@ func readArgs(raw json.RawMessage, s *shape) (map[string]any, error) {
 	if m == nil {
 		return noArgs, nil
 	}
-	if !exact(m, s) {
+	switch {
+	case recased(m, s, true):
+		return nil, errRecased
+	case !exact(m, s):
 		return nil, errNumber
 	}
 	return m, nil
+}
+
+// recased reports whether some object has a key that the schema does not name, and
+// that differs only in case from one that it names; where no schema says what the
+// keys are, and among the arguments themselves, from any other key. A tool that
+// ignores case would take the one for the other, and the condition would judge what
+// does not run.
+func recased(v any, s *shape, arguments bool) bool {
+	if s == nil {
+		s = nothing
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		known := make(map[string]bool, len(s.fields))
+		for name := range s.fields {
+			known[caseless(name)] = true
+		}
+		for k, e := range v {
+			f := s.fields[k]
+			if f == nil {
+				if name := caseless(k); known[name] {
+					return true
+				} else if arguments || s.kind == "" {
+					known[name] = true
+				}
+				f = s.rest
+			}
+			if recased(e, f, false) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return recased(e, s.elem, false) })
+	}
+	return false
+}
+
+// caseless is the same for texts that are [strings.EqualFold].
+func caseless(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
 }
 
 // nothing is known of what has no shape.

@@ -67,6 +67,16 @@ func (s *shellCall) text(name string) (string, bool) {
 	return *t, true
 }
 
+// recased reports whether another argument has this name but for the case.
+func (s *shellCall) recased(name string) bool {
+	for other := range s.args {
+		if other != name && strings.EqualFold(other, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // program reads the command of an argument.
 func (s *shellCall) program(name string) program {
 	if known, ok := s.programs[name]; ok {
@@ -94,6 +104,8 @@ func (c *command) matches(f *facts) (ok bool, why string, err error) {
 	s := f.shell()
 	p := s.program(c.argument)
 	switch {
+	case len(c.sought) > 0 && s.recased(c.argument):
+		return false, "", errRecased
 	case len(c.sought) > 0:
 		return c.finds(p)
 	case p.wrong != "":

@@ -242,6 +242,8 @@ func (f *facts) blame(err error) error {
 		return errLedger
 	case strings.Contains(s, errArgs.Error()):
 		return errArgs
+	case strings.Contains(s, errRecased.Error()):
+		return errRecased
 	case strings.Contains(s, errNumber.Error()):
 		return errNumber
 	case strings.HasPrefix(s, "no such key"), strings.HasPrefix(s, "no such attribute"), strings.HasPrefix(s, "index out of bounds"), strings.HasPrefix(s, "optional.none()"):

@@ -43,3 +43,37 @@ rules:
 		require.Equal(t, "runs", say(t, p, call(tool, args)), args)
 	}
 }
+
+// Many readers of JSON take Amount for amount. A condition on amount would hold for
+// what does not run.
+func TestAnArgumentInAnotherCaseLeavesNoRuleJudgedThatLooksAtArguments(t *testing.T) {
+	schema := []byte(`{"type":"object","properties":{"amount":{"type":"number"},"URL":{"type":"string"},"url":{"type":"string"},
+		"to":{"type":"object","properties":{"name":{"type":"string"}}},"labels":{"type":"object","additionalProperties":{"type":"string"}}},"required":["amount"],"additionalProperties":true}`)
+	p := parse(t, `
+rules:
+  - {name: pay, tools: [pay, loose, remote], when: 'args.amount <= 50', allow: true}
+  - {name: push, tools: [Bash], command: {runs: [git push]}, deny: No.}
+  - {name: rest, tools: [Bash], allow: true}
+`, policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "pay", Schema: schema}, {Agent: "ops", Name: "loose", Schema: []byte(`{"type":"object"}`)}}, Remote: []string{"claude"}})
+	for tool, all := range map[string][]string{
+		"pay": {
+			`{"amount":5,"Amount":500}`, `{"AMOUNT":500,"amount":5}`, `{"amount":5,"To":{}}`, `{"amount":5,"to":{"Name":"x"}}`,
+			`{"amount":5,"label\u017f":{}}`, `{"amount":5,"x":[{"a":1,"A":2}]}`,
+		},
+		"loose":  {`{"amount":5,"Amount":500}`},
+		"remote": {`{"amount":5,"Amount":500}`, `{"amount":5,"x":{"a":[{"b":1,"B":2}]}}`},
+		"Bash":   {`{"command":"ls","Command":"git push"}`},
+	} {
+		for _, args := range all {
+			q := call(tool, args)
+			if tool == "remote" || tool == "Bash" {
+				q.Agent = "claude"
+			}
+			require.Contains(t, say(t, p, q), "could not be judged for this call", args)
+		}
+	}
+	require.Contains(t, say(t, p, call("pay", `{"amount":5,"Amount":500}`)), "an argument is named like another one but for upper and lower case.")
+	for _, args := range []string{`{"amount":5,"note":"x"}`, `{"amount":5,"URL":"a","url":"b"}`, `{"amount":5,"labels":{"a":"1","A":"2"}}`, `{"amount":5,"to":{"name":"Name"}}`} {
+		require.Equal(t, "runs", say(t, p, call("pay", args)), args)
+	}
+}
