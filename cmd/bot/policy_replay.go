@@ -221,7 +221,11 @@ func asStrict(a, b approvals.Requirement) bool {
 	options := func(qs []approvals.Quorum) int {
 		return len(slices.DeleteFunc(slices.Clone(qs), func(q approvals.Quorum) bool { return q.Choice == 0 }))
 	}
-	return covered(a.Quorums, b.Quorums) && options(b.Quorums) <= options(a.Quorums) && covered(a.Vetoes, b.Vetoes)
+	kept := func(veto approvals.Quorum) bool { // as many people can deny with as few denials
+		return slices.ContainsFunc(b.Vetoes, func(o approvals.Quorum) bool { return o.Need <= veto.Need && within(veto.From, o.From) })
+	}
+	return covered(a.Quorums, b.Quorums) && options(b.Quorums) <= options(a.Quorums) &&
+		!slices.ContainsFunc(a.Vetoes, func(veto approvals.Quorum) bool { return !kept(veto) })
 }
 
 // within reports whether everyone of a is in b, by name.

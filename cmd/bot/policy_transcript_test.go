@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -142,6 +143,52 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	files, err := os.ReadDir(golden)
 	require.NoError(t, err)
 	require.Len(t, files, 22, "a transcript that nothing writes")
+}
+
+// A veto is a way to deny: it is weaker if it needs more people, or names fewer.
+func TestAPolicyThatWeakensAVetoIsMoreLenient(t *testing.T) {
+	const policy = `
+groups: {sre: S0SRE, sec: S0SEC}
+people: {bo: U0BOB}
+default: {why: Mind., denials: 3, quorums: [{name: ops, from: {groups: [sre], people: [bo]}}]%s}
+`
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("calls.jsonl", []byte(`{"tool":"x","at":"2026-03-02T09:00:00Z"}`), 0o600))
+	write := func(name, veto string) {
+		if veto != "" {
+			veto = ", veto: [" + veto + "]"
+		}
+		text := fmt.Sprintf(policy, veto)
+		if !strings.Contains(veto, "sec]") {
+			text = strings.Replace(text, ", sec: S0SEC", "", 1)
+		}
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	const (
+		two  = "{name: security, need: 2, from: {groups: [sec]}}"
+		wide = "{name: security, need: 2, from: {groups: [sec], people: [bo]}}"
+	)
+	for change, lenient := range map[[2]string]bool{
+		{two, ""}: true,
+		{two, "{name: security, need: 3, from: {groups: [sec]}}"}:               true,
+		{two, "{name: security, from: {people: [bo]}}"}:                         true,
+		{two, "{name: security, need: 3, from: {groups: [sec], people: [bo]}}"}: true,
+		{wide, two}: true,
+		{two, wide}: false,
+		{two, "{name: security, from: {groups: [sec]}}"}:    false,
+		{two, two + ", {name: lead, from: {people: [bo]}}"}: false,
+		{"", two}: false,
+	} {
+		write("old.yaml", change[0])
+		write("new.yaml", change[1])
+		var out, stderr bytes.Buffer
+		err := run(t.Context(), []string{"policy", "replay", "--old", "old.yaml", "--new", "new.yaml", "calls.jsonl"}, nil, &out, &stderr)
+		if lenient {
+			require.ErrorContains(t, err, "more lenient with 1 call", change)
+		} else {
+			require.NoError(t, err, change)
+		}
+	}
 }
 
 func quoted(args []string) []string {
