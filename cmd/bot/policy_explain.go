@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // policyExplain says of one call what each rule says of it, and why.
@@ -22,7 +24,7 @@ func policyExplain(ctx context.Context, in *call) error {
 	file := p.flags.String("call", "", "A `FILE` with the call as JSON, as bot policy calls writes one.")
 	p.flags.StringVar(&call.Tool, "tool", "", "The `NAME` of the tool that is called.")
 	arguments := p.flags.String("args", "", "The arguments of the call, as `JSON`.")
-	p.flags.StringVar(&call.Agent, "agent", "", "The `NAME` of the agent that makes the call. Without it, the first one of the configuration.")
+	p.flags.StringVar(&call.Agent, "agent", "", "The `NAME` of the agent that makes the call. Without it, the first one that has the tool; if none is known to, the first remote one.")
 	p.flags.Func("requester", "The `ID` of the person who asked the agent.", func(s string) error {
 		call.Requester = approvals.UserID(s)
 		return nil
@@ -82,14 +84,42 @@ func policyExplain(ctx context.Context, in *call) error {
 	if err != nil {
 		return err
 	}
-	if call.Agent == "" && len(o.Tools) > 0 {
-		call.Agent = o.Tools[0].Agent
+	switch agents := agentsOf(o); {
+	case call.Agent == "":
+		call.Agent = agentWith(o, call.Tool)
+	case *file == "" && len(agents) > 0 && !slices.Contains(agents, call.Agent):
+		return in.wrong("--agent: there is no agent %q%s", call.Agent, strictyaml.HintOr(call.Agent, agents))
 	}
 	today := policy.RecordedToday{}
 	if call.Today != nil {
 		today = *call.Today
 	}
 	return p.sayExplanation(loaded.ExplainToday(ctx, call.Proposal(), today))
+}
+
+// agentsOf are the names of all agents that are known.
+func agentsOf(o policy.Options) []string {
+	all := slices.Clone(o.Remote)
+	for _, t := range o.Tools {
+		all = append(all, t.Agent)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// agentWith is whose call of a tool is meant if that is not said, as in an example of a
+// policy.
+func agentWith(o policy.Options, tool string) string {
+	i := slices.IndexFunc(o.Tools, func(t policy.Tool) bool { return t.Name == tool })
+	switch {
+	case i >= 0:
+		return o.Tools[i].Agent
+	case len(o.Remote) > 0:
+		return o.Remote[0]
+	case len(o.Tools) > 0:
+		return o.Tools[0].Agent
+	}
+	return ""
 }
 
 func (p *policyCommand) sayExplanation(e policy.Explanation) error {

@@ -145,6 +145,41 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	require.Len(t, files, 22, "a transcript that nothing writes")
 }
 
+// The rules for a remote agent decide about its calls, so a call is not taken for one of
+// nobody.
+func TestACallIsExplainedForTheAgentThatMayMakeIt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("reports", 0o700))
+	const remote = "remote_agents: [{name: claude, owner: U0ALICE, channel: C0OPS, doors: [hooks], tokens: ['sha256:" +
+		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855']}]\npolicy: policy.yaml\nhttp: {listen: '127.0.0.1:8443'}\n"
+	for name, text := range map[string]string{
+		"remote.yaml": remote,
+		"both.yaml":   remote + "agents: [{name: ops, files: reports}]\n",
+		policyName:    oneOfSRE + "rules: [{name: no, agents: [claude], deny: No.}]\n",
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	for _, c := range []struct{ config, tool, agent, says string }{
+		{"remote.yaml", "Bash", "", "Bash, by claude\n"},
+		{"remote.yaml", "Bash", "claude", "-> is refused (no): No.\n"},
+		{"both.yaml", "Bash", "", "Bash, by claude\n"},
+		{"both.yaml", "read_file", "", "read_file, by ops\n"},
+		{"both.yaml", "Bash", "claud", `--agent: there is no agent "claud"; did you mean claude?`},
+		{"both.yaml", "Bash", "x", `--agent: there is no agent "x"; use one of claude, ops`},
+	} {
+		var out, stderr bytes.Buffer
+		args := []string{"policy", "explain", "--config", c.config, "--tool", c.tool, "--args", `{"path":"a"}`}
+		if c.agent != "" {
+			args = append(args, "--agent", c.agent)
+		}
+		said := ""
+		if err := run(t.Context(), args, nil, &out, &stderr); err != nil {
+			said = err.Error()
+		}
+		require.Contains(t, said+out.String(), c.says)
+	}
+}
+
 // A veto is a way to deny: it is weaker if it needs more people, or names fewer.
 func TestAPolicyThatWeakensAVetoIsMoreLenient(t *testing.T) {
 	const policy = `
