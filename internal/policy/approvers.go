@@ -31,7 +31,7 @@ func (p *Policy) Approvers(t Tool, channel string) []Approvers {
 		all = append(all, found)
 	}
 	here := func(r *rule) bool { return len(r.channels) == 0 || slices.Contains(r.channels, channel) }
-	always := func(r *rule) bool { return here(r) && r.requesters == nil && !r.isWhen }
+	always := func(r *rule) bool { return here(r) && r.requesters == nil && !r.isWhen && r.command == nil }
 	itself := t.Asks == AsksWhen || t.Asks == AsksAlways // then it is not allowed to run
 	pl := p.plan(t.Agent, t.Name)
 	if slices.ContainsFunc(pl.deny, always) {

@@ -185,3 +185,17 @@ func FuzzCommand(f *testing.F) {
 		}
 	})
 }
+
+// A rule that looks at commands leaves the others to the rules behind it.
+func TestARuleOnCommandsIsNotTakenForOneOnEveryCall(t *testing.T) {
+	shell := policy.Tool{Agent: "ops", Name: "Bash"}
+	for _, first := range []string{
+		"{name: a, tools: [Bash], command: {runs: [rm]}, deny: No.}",
+		"{name: a, tools: [Bash], command: {forms: [{run: ls}]}, allow: true}",
+	} {
+		p := parse(t, "rules: ["+first+", {name: b, tools: [Bash], ask: {why: Look.}}]\n", policy.Options{Tools: []policy.Tool{shell}})
+		all := p.Approvers(shell, "C0WARROOM1")
+		require.Len(t, all, 1, first)
+		require.Equal(t, "b", all[0].Rule)
+	}
+}
