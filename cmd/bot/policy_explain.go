@@ -54,6 +54,9 @@ func policyExplain(ctx context.Context, in *call) error {
 		if err := decoder.Decode(&call); err != nil {
 			return fmt.Errorf("--call: %s: %w", *file, err)
 		}
+		if decoder.More() {
+			return in.wrong("--call: %s holds more than one call; name a file with one of them", *file)
+		}
 	}
 	if call.Tool == "" {
 		return in.wrong("--tool NAME is missing, or --call FILE")

@@ -239,10 +239,13 @@ func quoted(args []string) []string {
 
 func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
 	path := writePolicy(t, t.TempDir(), oneOfSRE)
+	calls := filepath.Join(t.TempDir(), "calls.jsonl")
+	require.NoError(t, os.WriteFile(calls, []byte(transcriptCalls), 0o600))
 	for _, c := range []struct {
 		want string
 		args []string
 	}{
+		{"calls.jsonl holds more than one call", []string{"explain", "--call", calls, path}},
 		{`there is no command "chek"`, []string{"chek"}},
 		{"POLICY is missing", []string{"check"}},
 		{`takes no argument "more"`, []string{"check", path, "more"}},
