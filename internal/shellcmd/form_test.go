@@ -283,6 +283,19 @@ func TestAProgramIsKnownByItsOtherNames(t *testing.T) {
 	require.Equal(t, shellcmd.Absent, shellcmd.Sought{{"7z"}, {"rm"}}.In([]shellcmd.Command{{Argv: []string{"7"}}}))
 }
 
+// People look at pods and containers all day, and that runs nothing.
+func TestALauncherThatOnlyLooksRunsNothing(t *testing.T) {
+	s := shellcmd.Sought{{"kubectl", "delete"}, {"rm"}, {"docker", "push"}}
+	for program, want := range map[string]shellcmd.Found{
+		"kubectl get pods -n prod": shellcmd.Absent, "kubectl logs -f web": shellcmd.Absent, "docker ps -a": shellcmd.Absent, "podman inspect x": shellcmd.Absent, "docker logs web | tail": shellcmd.Absent,
+		"kubectl delete pod x": shellcmd.Runs, "kubectl get pods && kubectl delete pod x": shellcmd.Runs, "docker push x": shellcmd.Runs,
+		"kubectl -n prod get pods": shellcmd.May, "kubectl exec web -- x": shellcmd.May, "kubectl get pods --kubeconfig=x": shellcmd.May, "kubectl get pods --kubeconfig x": shellcmd.May, "kubectl x": shellcmd.May, "kubectl edit pod x": shellcmd.May,
+		"docker run x": shellcmd.May, "docker -H x ps": shellcmd.May, "docker --config x ps": shellcmd.May, "docker compose ps": shellcmd.May, "docker": shellcmd.May, "sudo docker ps": shellcmd.May, "kubectl get rm": shellcmd.May,
+	} {
+		require.Equal(t, want, s.In(read(t, program)), program)
+	}
+}
+
 // A flag can be written in another way, and what is not the flag in its own letters cannot
 // be judged.
 func TestAFlagInOtherLettersMayBeTheOneThatIsSought(t *testing.T) {

@@ -41,6 +41,20 @@ var launchers = setOf(`env sudo doas su runuser nohup nice ionice chrt taskset s
 	sg newgrp entr hyperfine watchexec nodemon concurrently sbatch mosh rsh autossh sshpass wsl ansible salt
 	cmd schtasks mshta cscript wscript`)
 
+// looking are the subcommands of launchers that run nothing.
+var looking = map[string]map[string]bool{
+	"kubectl": setOf(`get describe logs top version explain api-resources api-versions`),
+	"docker":  setOf(`ps images logs inspect version info stats top port history`),
+	"podman":  setOf(`ps images logs inspect version info stats top port history`),
+}
+
+// looksOnly reports whether a launcher runs nothing: its first word says so, and no
+// configuration is named, which could say what to run.
+func looksOnly(c Command) bool {
+	return len(c.Argv) > 1 && looking[baseName(c.Argv[0])][c.Argv[1]] &&
+		!slices.ContainsFunc(c.Argv, func(w string) bool { return strings.HasPrefix(w, "--kube") })
+}
+
 // shells run a text that they are given as an argument, read, or send to another
 // machine. So does a program that is told to start one.
 var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh`)
@@ -245,6 +259,8 @@ func launcher(c Command) bool {
 	name := baseName(c.Argv[0])
 	some := func(is func(w string) bool) bool { return slices.ContainsFunc(c.Argv[1:], is) }
 	switch {
+	case looksOnly(c):
+		return false
 	case builtins[c.Argv[0]] && c.Argv[0] != "cd", launchers[name], launchers[unversioned(name)], strings.HasSuffix(name, "awk"):
 		return true
 	case evaluating[c.Argv[0]]:
