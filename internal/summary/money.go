@@ -28,8 +28,12 @@ var minorDigits = func() map[string]int {
 	return all
 }()
 
-// minorUnits returns how many digits the minor unit of a currency has.
+// minorUnits returns how many digits the minor unit of a currency has. Letters that are
+// not ASCII are of no code, though some have one of ASCII as their capital.
 func minorUnits(code string) (int, bool) {
+	if len(code) != len("EUR") {
+		return 0, false
+	}
 	n, ok := minorDigits[strings.ToUpper(code)]
 	return n, ok
 }

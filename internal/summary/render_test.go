@@ -53,6 +53,14 @@ func TestATemplateSaysWhatTheCallDoes(t *testing.T) {
 	}
 }
 
+// The long s and the dotless i have capitals of ASCII, and are of no currency.
+func TestACurrencyIsOneByItsLettersOnly(t *testing.T) {
+	for _, code := range []string{"u\u017fd", "\u0131dr", "EURO", "EU", "EUR "} {
+		require.NotContains(t, of(`Refund {amount args.n args.c}`, `{"n":5,"c":"`+code+`"}`), "Refund", code)
+	}
+	require.Equal(t, "Refund 5.00 USD", of(`Refund {amount args.n args.c}`, `{"n":5,"c":"usd"}`))
+}
+
 // Nothing is rounded, and nothing passes through a float.
 func TestMoneyIsExact(t *testing.T) {
 	for _, c := range []struct{ template, n, want string }{
