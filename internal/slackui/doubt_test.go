@@ -157,3 +157,27 @@ func TestADoubtIsNamedWhereverItWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, listed.Message.Shown(), "In doubt: Delete file")
 }
+
+// A call in doubt may have happened, also after a newer message or an operator ended the
+// request. Nobody reads that it won't run.
+func TestACallInDoubtThatEndsUndecidedIsNeverSaidNotToHaveRun(t *testing.T) {
+	newer := approvals.Withdraw{By: "U0ALICE", Reason: approvals.Superseded}
+	for want, end := range map[string]approvals.Withdraw{"This was superseded": newer, "This was withdrawn": {By: "U0ALICE"}} {
+		o, root, b := inDoubt(t)
+		card := o.card("U0BOB", root)
+		_, err := o.desk.Withdraw(t.Context(), b.ID, "w", end)
+		require.NoError(t, err)
+		require.Equal(t, 200, o.press("U0BOB", card, "again", 0).Status)
+		said := strings.Join(o.whispers("U0BOB", root), "")
+		require.Contains(t, said, want)
+		require.Contains(t, said, "The call won't run again, and whether it took effect isn't known. Nothing changed.")
+	}
+	o, root, b := inDoubt(t)
+	_, err := o.desk.Withdraw(t.Context(), b.ID, "w", newer)
+	require.NoError(t, err)
+	run := o.waitsBehind(b)
+	run.Supersedes = b.ID
+	require.NoError(t, o.reply(run))
+	require.Contains(t, o.last(root), " sent a newer message. 1 call may or may not have taken effect and won't run again: delete_file. ")
+	require.NotContains(t, o.last(root), "superseded and won't run")
+}

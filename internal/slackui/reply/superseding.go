@@ -21,12 +21,14 @@ func Pending(b approvals.Batch) (what string, tools []blockkit.Span) {
 }
 
 // An outcomeOf names the tools of a batch by what a newer message has made of them.
-type outcomeOf struct{ ended, unknown, approved []string }
+type outcomeOf struct{ ended, doubtful, unknown, approved []string }
 
 func superseded(b approvals.Batch) outcomeOf {
 	var o outcomeOf
 	for _, a := range b.Approvals {
 		switch {
+		case a.Superseded() && a.InDoubt():
+			o.doubtful = append(o.doubtful, a.Call.Name)
 		case a.Superseded():
 			o.ended = append(o.ended, a.Call.Name)
 		case a.Status == approvals.Approved:
@@ -41,7 +43,7 @@ func superseded(b approvals.Batch) outcomeOf {
 	return o
 }
 
-func (o outcomeOf) any() bool { return len(o.ended)+len(o.unknown) > 0 }
+func (o outcomeOf) any() bool { return len(o.ended)+len(o.doubtful)+len(o.unknown) > 0 }
 
 // words says what became of the calls, as text and with the names of the tools.
 func (o outcomeOf) words() (text string, spans []blockkit.Span) {
@@ -51,6 +53,9 @@ func (o outcomeOf) words() (text string, spans []blockkit.Span) {
 	}
 	if n := len(o.ended); n > 0 {
 		add(blockkit.Count(n, "waiting call")+" "+blockkit.PluralForm(n, "was", "were")+saySuperseded, o.ended)
+	}
+	if n := len(o.doubtful); n > 0 {
+		add(blockkit.Count(n, "call")+" "+sayMayHaveRun+sayNotAgain, o.doubtful)
 	}
 	if n := len(o.unknown); n > 0 {
 		add(sayNoLongerWaits+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+sayCannotTell+blockkit.PluralForm(n, "it", "they")+" ran", o.unknown)

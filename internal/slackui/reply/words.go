@@ -54,6 +54,7 @@ const (
 	sayReplaced        = "A newer message replaces the request that was waiting."
 	sayContinuesWithIt = " The agent continues with it below."
 	saySuperseded      = " superseded and won't run"
+	sayNotAgain        = " and won't run again"
 	sayNoLongerWaits   = "The agent no longer waits for "
 	sayCannotTell      = " elsewhere, and can't tell whether "
 	sayUnlessRefused   = ", unless the policy now refuses "

@@ -180,15 +180,15 @@ func IsTryAgain(err error) bool {
 
 func settledWords(a Subject) blockkit.Mrkdwn {
 	o := a.Approval.Outcome(a.Now)
-	if o.InDoubt && o.Status != approvals.Withdrawn {
-		return blockkit.Ours("Someone else already decided this. Nothing changed.")
-	}
 	var at, by blockkit.Mrkdwn
 	if !o.At.IsZero() {
 		at = blockkit.Ours(" (%s)", blockkit.When(o.At))
 	}
 	if len(o.By) > 0 {
 		by = blockkit.Ours(" by %s", card.Names(verdict.Users(o.By)))
+	}
+	if o.InDoubt {
+		return doubtSettledWords(o, at, by)
 	}
 	switch o.Status {
 	case approvals.Approved:
@@ -206,6 +206,23 @@ func settledWords(a Subject) blockkit.Mrkdwn {
 	}
 	return blockkit.Ours("Someone else already decided this. Nothing changed.")
 }
+
+// doubtSettledWords say how a call in doubt was settled, by whom and when.
+func doubtSettledWords(o approvals.Outcome, at, by blockkit.Mrkdwn) blockkit.Mrkdwn {
+	how := blockkit.Ours("Someone else already decided this.")
+	switch {
+	case o.Status == approvals.Expired:
+		how = blockkit.Ours("Nobody decided this in time%s. %s", at, blockkit.Ours(sayDoubtStays))
+	case o.Superseded:
+		how = blockkit.Ours("This was superseded%s by a newer message from %s. %s", at, card.Names(verdict.Users(o.By)), blockkit.Ours(sayDoubtStays))
+	case o.Status == approvals.Withdrawn:
+		how = blockkit.Ours("This was withdrawn%s%s. %s", by, at, blockkit.Ours(sayDoubtStays))
+	}
+	return blockkit.Ours("%s Nothing changed.", how)
+}
+
+// sayDoubtStays is what is known of a call in doubt that was settled without a decision.
+const sayDoubtStays = "The call won't run again, and whether it took effect isn't known."
 
 // past is what the person has decided before.
 func past(a Subject) blockkit.Mrkdwn {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,4 +132,12 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		_, known := Explain(err, Subject{})
 		require.False(t, known, "%v is not for people", err)
 	}
+}
+
+// A call in doubt that nobody decided in time was decided by nobody, and may have happened.
+func TestWhoAnswersAnExpiredDoubtReadsThatNobodyDecided(t *testing.T) {
+	a := approvals.Approval{Status: approvals.Expired, Doubt: approvals.Doubt{Began: time.Unix(1, 0)}}
+	words, known := Explain(approvals.ErrSettled, Subject{Attempt: Answering, Approval: a})
+	require.True(t, known)
+	require.Equal(t, "Nobody decided this in time. The call won't run again, and whether it took effect isn't known. Nothing changed.", words.String())
 }
