@@ -10,6 +10,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // chatQuery is the request as chat completions.
@@ -90,7 +91,8 @@ func orElse(text, words string) string {
 }
 
 // outcome returns what the model reads as the result of a call: a success as it
-// is, anything else with an opening that tells which it is.
+// is, anything else with an opening that tells which it is. What nobody denied is not
+// called denied.
 func outcome(p agentrun.ToolReturn) string {
 	text := content(p.Content)
 	var opening, rest string
@@ -98,6 +100,9 @@ func outcome(p agentrun.ToolReturn) string {
 	case agentrun.OutcomeSuccess:
 		return orElse(text, "(The tool returned an empty result.)")
 	case agentrun.OutcomeDenied:
+		if strings.HasPrefix(text, approvals.ExpiredMessage) || strings.HasPrefix(text, approvals.WithdrawnMessage) {
+			return text
+		}
 		opening, rest = "The tool call was denied", " and was not carried out."
 	case agentrun.OutcomeFailed:
 		opening, rest = "The tool call failed", "."

@@ -123,6 +123,24 @@ func becomes(t *testing.T, r agentrun.ModelRequest, api openaimodel.API, file st
 	}
 }
 
+// A model that reads that a call was denied tells people so, and does not ask for it again.
+func TestACallThatNobodyDeniedIsNotSaidToBeDenied(t *testing.T) {
+	for _, api := range []openaimodel.API{openaimodel.Chat, openaimodel.Responses} {
+		for _, message := range []string{approvals.ExpiredMessage, approvals.WithdrawnMessage + ` The reason that was given, quoted: "later"`} {
+			content, err := json.Marshal(message)
+			require.NoError(t, err)
+			sim := openaisim.New(always(openaisim.Reply{Text: "Then not."}))
+			r := ask("clean up", "t")
+			r.Messages = append(r.Messages, response(call("c1", "t", "{}")), request(result("c1", string(content), agentrun.OutcomeDenied)))
+			_, err = newBench(t, sim, by(api)).Request(t.Context(), r)
+			require.NoError(t, err)
+			body := string(sim.Requests()[0].Body)
+			require.Contains(t, body, "Nobody denied this tool call; ")
+			require.NotContains(t, body, "was denied")
+		}
+	}
+}
+
 func TestARunGoesOnOverManyTurns(t *testing.T) {
 	for _, api := range []openaimodel.API{openaimodel.Chat, openaimodel.Responses} {
 		t.Run(string(api), func(t *testing.T) { manyTurns(t, api) })
