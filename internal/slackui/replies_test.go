@@ -57,6 +57,33 @@ func TestOneMessageFollowsTheRun(t *testing.T) {
 	require.Len(t, o.Calls("chat.update"), calls, "nothing is drawn twice")
 }
 
+// A message may wait for hours behind calls that people decide about. An edit would notify
+// nobody of its answer, and show it far above what was said since.
+func TestALateAnswerIsAMessageOfItsOwn(t *testing.T) {
+	for status, want := range map[agentrun.Status]string{
+		agentrun.RunCompleted: "Both reports are gone.", agentrun.RunFailed: "The model could not be reached.",
+	} {
+		o := newWorkspace(t, slacksim.Config{})
+		root := o.say("U0ALICE", "clean up")
+		b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+		run := o.waitsBehind(b)
+		run.CreatedAt = noon
+		require.NoError(t, o.reply(run))
+		require.Contains(t, o.last(root), "Queued")
+
+		o.now.move(time.Hour)
+		run.Status, run.EndedAt, run.Version = status, o.now.read(), 2
+		run.Output, run.Failure = "Both reports are gone.", "The model could not be reached."
+		require.NoError(t, o.reply(run))
+		require.NoError(t, o.reply(run))
+		all := o.thread("U0ALICE", root)
+		require.Len(t, all, 2)
+		require.Equal(t, "The result is below.", all[0].Text)
+		require.Contains(t, all[1].Text, "<@U0ALICE>")
+		require.Contains(t, all[1].Shown(), want)
+	}
+}
+
 func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")

@@ -33,10 +33,21 @@ func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	return []blockkit.Message{{Text: m.Text.After(blockkit.Ours(text)), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(spans...))}}}, nil
 }
 
-// calling makes the end of a resumed run mention the person who asked: an edit
+// lateAfter is how long people are taken to watch the thread after they wrote.
+const lateAfter = 5 * time.Minute
+
+// late reports whether a run that a message started ended so long after it that its
+// end is a message of its own, as the end of a resumed run is. Its message may have
+// waited in the queue until people decided about the calls of another one.
+func late(run agentrun.Run) bool {
+	ended := run.Status == agentrun.RunCompleted || run.Status == agentrun.RunFailed
+	return ended && run.Parent == "" && run.EndedAt.Sub(run.CreatedAt) > lateAfter
+}
+
+// calling makes the end of a late or resumed run mention the person who asked: an edit
 // of an older message would notify nobody. In a direct message nobody needs it.
 func calling(run agentrun.Run, messages []blockkit.Message) []blockkit.Message {
-	if run.Parent == "" || len(messages) == 0 || strings.HasPrefix(run.Origin.Channel, "D") {
+	if run.Parent == "" && !late(run) || len(messages) == 0 || strings.HasPrefix(run.Origin.Channel, "D") {
 		return messages
 	}
 	first := &messages[0]

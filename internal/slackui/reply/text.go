@@ -16,10 +16,14 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// messages returns what the thread shows of a run, at least one message. A prompt that
-// was written on the web is quoted first, because the thread does not have it.
+// messages returns what the thread shows of a run, at least one message. The first of a
+// late run says where its end is. A prompt that was written on the web is quoted first,
+// because the thread does not have it.
 func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	all, err := r.progress(ctx, run)
+	if err == nil && late(run) {
+		all = append([]blockkit.Message{blockkit.ParagraphMessage(sayResultBelow, blockkit.Say(sayResultBelow))}, all...)
+	}
 	if err == nil && run.Via != "" && run.Parent == "" { // a resumed run has no message of its own
 		all[0] = written(run, all[0])
 	}
