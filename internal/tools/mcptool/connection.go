@@ -40,6 +40,7 @@ type link struct {
 	tap     *tap
 	changed chan struct{} // the server says that its list has changed
 	lost    chan struct{} // the connection has ended
+	why     error         // it has; to be read after that
 }
 
 // dial starts or reaches the server.
@@ -74,11 +75,16 @@ func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) 
 		return nil, errors.Join(l.explain(err), l.end())
 	}
 	go func() {
-		_ = l.session.Wait()
+		l.why = errEnded
+		if err := l.session.Wait(); errors.Is(err, errTooLong) { // others may quote messages
+			l.why = fmt.Errorf("%w: %w", errEnded, errTooLong)
+		}
 		close(l.lost)
 	}()
 	return l, nil
 }
+
+var errEnded = errors.New("the connection ended")
 
 func (l *link) end() error {
 	if l.session != nil {
@@ -190,7 +196,6 @@ func (c *connection) hold(ctx context.Context) error {
 		return err
 	}
 	defer l.end() //nolint:errcheck // it ends in any case
-	lost := errors.New("the connection ended")
 	settling := newPauses(firstSettling, longestSettling, longestSettling)
 	for {
 		raw, err := l.list(ctx)
@@ -204,14 +209,14 @@ func (c *connection) hold(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
-			return l.explain(lost)
+			return l.explain(l.why)
 		case <-l.changed:
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
-			return l.explain(lost)
+			return l.explain(l.why)
 		case <-time.After(settling.next()):
 		}
 	}
