@@ -224,6 +224,41 @@ func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
 	}
 }
 
+// What a person said of a call in doubt replaces the doubt.
+func TestARunThatFailsKnowsWhatAPersonSaidOfADoubt(t *testing.T) {
+	for verdict, says := range map[approvals.Verdict]string{
+		approvals.Happened: "Before that, delete_file took effect, a person says.",
+		approvals.GiveUp:   "Before that, delete_file may or may not have taken effect.",
+	} {
+		o, root, b := one(t)
+		o.approves(b, 0)
+		after, _, err := o.batch(b.ID).Apply(approvals.Conclude{At: o.now.read(), Calls: []approvals.Conclusion{
+			{Call: "c1", Execution: approvals.Execution{State: approvals.InDoubt}},
+		}})
+		require.NoError(t, err)
+		o.setBatch(after)
+		asks := o.resumes(b, root)
+		asks.Status, asks.Deferred = agentrun.RunDeferred, "batch-07-two"
+		o.setRun(asks)
+		d := call("c1", "delete_file", `{}`, sre)
+		d.Doubt = approvals.Doubt{Began: noon, Approved: b.ID}
+		doubt, _, err := approvals.Open(approvals.Batch{
+			ID: asks.Deferred, Run: asks.ID, Thread: b.Thread, Channel: b.Channel, Agent: b.Agent, Requester: b.Requester, OpenedAt: o.now.read(),
+		}, []approvals.Deferral{d}, nil)
+		require.NoError(t, err)
+		doubt, _, err = doubt.Apply(approvals.Decide{Decision: approvals.Decision{
+			Call: "c1", By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}}, Verdict: verdict, Digest: doubt.Approvals[0].Call.Digest, At: o.now.read(),
+		}})
+		require.NoError(t, err)
+		o.setBatch(doubt)
+		failed := asks
+		failed.ID, failed.Parent, failed.Batch, failed.Deferred = "run-07-last", asks.ID, doubt.ID, ""
+		failed.Status, failed.Failure = agentrun.RunFailed, "The model did not answer."
+		require.NoError(t, o.reply(failed))
+		require.True(t, strings.HasSuffix(o.thread("U0BOB", root)[len(o.thread("U0BOB", root))-1].Text, says))
+	}
+}
+
 func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {
 	for status, says := range map[agentrun.Status]string{
 		agentrun.RunFailed: "To try again, mention the agent", agentrun.RunParked: "Nothing is repeated automatically",

@@ -58,9 +58,9 @@ func calling(run agentrun.Run, messages []blockkit.Message) []blockkit.Message {
 
 // An effect is a call that people approved and that ran, or may have.
 type effect struct {
-	tool  string
-	at    time.Time
-	state approvals.ExecutionState
+	tool string
+	at   time.Time
+	what string
 }
 
 // effects are those of a run and of the runs that it resumes, the oldest first.
@@ -74,9 +74,11 @@ const (
 )
 
 // effects returns what the run and those that it resumes have done by now, so
-// that nobody repeats it. A batch that is gone or unreadable is left out.
+// that nobody repeats it. What a person said of a call in doubt replaces the doubt. A
+// batch that is gone or unreadable is left out.
 func (r *Replies) effects(ctx context.Context, run agentrun.Run) (effects, error) {
 	var all effects
+	said := map[approvals.ToolCallID]bool{} // of the calls in doubt, by later batches
 	for range mostStages {
 		if run.Batch == "" {
 			break
@@ -90,10 +92,13 @@ func (r *Replies) effects(ctx context.Context, run agentrun.Run) (effects, error
 		}
 		var these effects
 		for _, a := range b.Approvals {
-			switch e := a.Execution; e.State {
-			case approvals.Ran, approvals.RanFailed, approvals.InDoubt:
-				these = append(these, effect{a.Call.Name, e.At, e.State})
-			case approvals.NotRun, approvals.Refused, approvals.AskedAgain, approvals.Claimed:
+			switch e := a.Execution; {
+			case a.Status == approvals.Confirmed:
+				these, said[a.Call.ID] = append(these, effect{a.Call.Name, a.Ending.At, sayTookEffect}), true
+			case e.State == approvals.InDoubt && said[a.Call.ID]:
+				delete(said, a.Call.ID) // an earlier execution of it stays in doubt
+			case stateWords[e.State] != "":
+				these = append(these, effect{a.Call.Name, e.At, stateWords[e.State]})
 			}
 		}
 		all = append(these, all...)
@@ -119,8 +124,8 @@ func (all effects) paras() (text string, paras []blockkit.Para) {
 			items = append(items, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(all)-i)+" more")))
 			break
 		}
-		names = append(names, blockkit.Brief(e.tool, 60)+" "+stateWords[e.state])
-		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+stateWords[e.state]+", "), blockkit.DateSpan(e.at)))
+		names = append(names, blockkit.Brief(e.tool, 60)+" "+e.what)
+		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+e.what+", "), blockkit.DateSpan(e.at)))
 	}
 	return " Before that, " + strings.Join(names, "; ") + ".", []blockkit.Para{
 		blockkit.Line(blockkit.Styled(sayRanBefore, blockkit.Bold)),
@@ -128,6 +133,7 @@ func (all effects) paras() (text string, paras []blockkit.Para) {
 	}
 }
 
+// stateWords are those of the states of calls that ran, or may have.
 var stateWords = map[approvals.ExecutionState]string{
 	approvals.Ran:       "ran",
 	approvals.RanFailed: "failed",

@@ -46,6 +46,7 @@ const (
 	sayMustCheckWhy    = "The agent stopped, and someone must check: "
 	sayEffectUnknown   = "Countersign can't tell whether a call took effect."
 	sayRanBefore       = "Before that, approved calls were executed. Check them before you repeat anything:"
+	sayTookEffect      = "took effect, a person says"
 	sayMayHaveRun      = "may or may not have taken effect"
 )
 
