@@ -295,7 +295,9 @@ func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 		cmd = s.script.Eval(ctx, s.client, c.keys.all, args...)
 	}
 	failed, err = c.verdictOf(cmd.Int64Slice())
-	s.writes.note(c.partition, s.now(), err)
+	if err != nil || !s.barrier.asks() { // otherwise it is not known whether the change is durable
+		s.writes.note(c.partition, s.now(), err)
+	}
 	return failed, err
 }
 

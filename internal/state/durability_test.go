@@ -73,6 +73,9 @@ func TestWithoutItsReplicaNothingIsAcknowledged(t *testing.T) {
 		var later interface{ RetryAfter() time.Duration }
 		require.ErrorAs(t, err, &later, "the due index counts no failure")
 	}
+	for n := range approvals.Partitions {
+		require.NoError(t, s.CommitMemo(t.Context(), approvals.NewID("group", n, "x"), "people", []byte("x"), 0, 0), "nobody is told of it")
+	}
 	require.ErrorIs(t, s.Writable(t.Context()), approvals.ErrNotDurable)
 	goOn()
 	replica.Follows()
