@@ -3,6 +3,7 @@ package intake
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,6 +74,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		return Claim{}, err
 	}
 	if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
+		s.unclaim(ctx, x, rec)
 		return Claim{}, err
 	}
 	s.hubs.wake(id)
@@ -83,6 +85,29 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	st = r.Calls[i]
 	return Claim{Call: call, Tool: st.Tool, Args: st.Args, Digest: st.Digest, ClaimedAt: st.ClaimedAt, Receipt: st.Receipt}, nil
 }
+
+// unclaim puts back the record from before a claim that is stored and not known to be
+// durable: its caller reads that it does not count, and claims again. It never takes away
+// the claim of another. If it fails, the decision stays used. A call that is executed here
+// may have begun for another caller, so its claim stays.
+func (s *Service) unclaim(ctx context.Context, x found, before record) {
+	if before.Here {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unclaimTime)
+	defer cancel()
+	is, err := json.Marshal(x.rec)
+	to, errTo := json.Marshal(before)
+	if err = cmp.Or(err, errTo); err == nil {
+		err = s.c.Store.RevertMemo(ctx, string(x.id), recordMemo, is, to, x.version+1)
+	}
+	if err != nil && !errors.Is(err, approvals.ErrConflict) {
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "a claim that was not confirmed stays; the call has to be asked about again", slog.String("request", string(x.id)), slog.Any("err", err))
+	}
+}
+
+// unclaimTime is how long a caller whose claim failed waits for its end.
+const unclaimTime = 2 * time.Second
 
 // Report keeps what the caller says became of a call that it claimed, once. An external
 // call of another agent that the client may fulfill takes no report, which is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -470,4 +471,68 @@ func mustFind(w *world, c intake.Client, external string) approvals.RunID {
 	require.NoError(w, err)
 	require.Len(w, all, 1)
 	return all[0].ID
+}
+
+// An unsure store does not know of what it stored whether it is durable. meanwhile happens
+// before it says so.
+type unsure struct {
+	*state.Store
+	meanwhile func(id, surface string)
+	surface   string
+}
+
+func (s *unsure) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
+	s.surface = surface
+	return s.Store.CommitMemo(ctx, id, surface, data, version, drawn)
+}
+
+func (s *unsure) Confirm(_ context.Context, id string) error {
+	s.meanwhile(id, s.surface)
+	return approvals.ErrNotDurable
+}
+
+func (w *world) unsure(meanwhile func(id, surface string)) *intake.Service {
+	w.Helper()
+	s, err := intake.New(intake.Config{Store: &unsure{Store: w.store, meanwhile: meanwhile}, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
+	require.NoError(w, err)
+	return s
+}
+
+func TestAClaimThatIsNotDurableUsesNoDecision(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	gone, leave := context.WithCancel(ctx)
+	for _, unsure := range []*intake.Service{w.unsure(func(string, string) {}), w.unsure(func(string, string) { leave() })} {
+		_, err := unsure.Claim(gone, claude, r.ID, "c0")
+		require.ErrorIs(t, err, approvals.ErrNotDurable)
+		require.Zero(t, w.get(r.ID).Calls[0].ClaimedAt)
+	}
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err, "another process may have it")
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrClaimed)
+}
+
+// Redis may have failed over to a replica that lacks the claim, and another process may have
+// claimed there: that is the same version of the record.
+func TestAClaimThatIsNotDurableLeavesThatOfAnother(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	var other time.Time
+	unsure := w.unsure(func(id, surface string) {
+		keys, err := w.client.Keys(ctx, w.prefix+":*memo:"+surface+":"+id).Result()
+		require.NoError(t, err)
+		require.Len(t, keys, 1)
+		data, err := w.client.HGet(ctx, keys[0], "d").Result()
+		require.NoError(t, err)
+		claimed := w.clock.Now()
+		other = claimed.Add(time.Microsecond)
+		require.Contains(t, data, claimed.Format(time.RFC3339Nano))
+		require.NoError(t, w.client.HSet(ctx, keys[0], "d", strings.Replace(data, claimed.Format(time.RFC3339Nano), other.Format(time.RFC3339Nano), 1)).Err())
+	})
+	_, err := unsure.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrNotDurable)
+	require.Equal(t, other, w.get(r.ID).Calls[0].ClaimedAt)
 }

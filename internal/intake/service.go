@@ -22,6 +22,7 @@ type Store interface {
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	MemoParts(ctx context.Context, id, surface string) (data []byte, parts map[string][]byte, version int64, err error)
 	ChangeMemo(ctx context.Context, m agentrun.MemoChange) error
+	RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error
 	Confirm(ctx context.Context, id string) error
 	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)

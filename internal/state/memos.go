@@ -152,6 +152,22 @@ func (s *Store) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
 	return wrap(s.apply(ctx, ch), "commit memo %s of %s", m.Surface, m.ID)
 }
 
+// RevertMemo stores the bytes to if the memo has this version and holds exactly the bytes
+// is, otherwise [approvals.ErrConflict]. After a failover the same version of a memo may be
+// the change of another process.
+func (s *Store) RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error {
+	k, p, err := s.memo(id, surface)
+	if err != nil {
+		return err
+	}
+	ch := newChangeOf(p, k)
+	ch.wantField(k, fieldDoc, string(is))
+	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: to}); err != nil {
+		return err
+	}
+	return wrap(s.apply(ctx, ch), "revert memo %s of %s", surface, id)
+}
+
 func putMemo(ch *change, p partition, m agentrun.MemoChange) error {
 	k := p.memo(m.Surface, m.ID)
 	var set, drop []any
