@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // A Clock compares the clock of this process with that of the store. Leases and
@@ -41,7 +43,7 @@ func (s *Store) Clock(lease time.Duration) *Clock { return &Clock{store: s, most
 // answer.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	before := c.store.now()
-	at, err := c.store.client.Time(ctx).Result()
+	at, err := c.store.time(ctx)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("ask redis for its time: %w", err)
 	}
@@ -54,6 +56,22 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 		return at, &SkewError{By: by, Most: c.most}
 	}
 	return at, nil
+}
+
+// time returns the time of a server. In a cluster, whose servers have a clock each, it is
+// that of the server of the first partition, in every process: a lease that is written by
+// one clock would not hold by another. While that one does not answer, it is any other's.
+func (s *conn) time(ctx context.Context) (time.Time, error) {
+	if _, cluster := s.client.(*redis.ClusterClient); cluster {
+		soon, cancel := context.WithTimeout(ctx, confirming)
+		defer cancel()
+		if node, err := s.master(soon, s.partition(0).base); err == nil {
+			if at, err := node.Time(soon).Result(); err == nil {
+				return at, nil
+			}
+		}
+	}
+	return s.client.Time(ctx).Result()
 }
 
 // Check is nil if the clocks agree.

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -48,6 +51,52 @@ func TestAClockThatDiffersIsRefused(t *testing.T) {
 		require.NoError(t, c.Check(t.Context()))
 		require.WithinDuration(t, time.Now(), c.Shown(), time.Second)
 		require.Contains(t, log.String(), "right again")
+	}
+}
+
+// wrong is a server whose clock is ahead.
+type wrong struct{ by time.Duration }
+
+func (wrong) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (wrong) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (w wrong) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if at, ok := cmd.(*redis.TimeCmd); ok {
+			at.SetVal(at.Val().Add(w.by))
+		}
+		return err
+	}
+}
+
+// In a cluster each server has a clock. Processes that went by several would take work from
+// each other, and be right and wrong in turns.
+func TestProcessesOnAClusterGoByOneClock(t *testing.T) {
+	t.Parallel()
+	nodes := statetest.NewNodes(t)
+	var times []time.Time
+	for range 2 {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: nodes.Addrs})
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		client.OnNewNode(func(node *redis.Client) {
+			_, port, err := net.SplitHostPort(node.Options().Addr)
+			require.NoError(t, err)
+			n, err := strconv.Atoi(port)
+			require.NoError(t, err)
+			node.AddHook(wrong{time.Duration(n) * time.Hour})
+		})
+		s, err := state.Open(t.Context(), state.Options{Client: client})
+		require.NoError(t, err)
+		for range 20 {
+			at, err := s.Clock(30 * time.Second).Now(t.Context())
+			require.ErrorAs(t, err, new(*state.SkewError))
+			times = append(times, at)
+		}
+	}
+	for _, at := range times {
+		require.WithinDuration(t, times[0], at, time.Minute)
 	}
 }
 
