@@ -122,6 +122,37 @@ func TestASkewedProcessLooksForNoWork(t *testing.T) {
 	require.Equal(t, string(ids{7}.run("r")), wait(t, "the run", got))
 }
 
+// Awaited work is begun without a look. If the clock is wrong then, the loop counts as
+// stopped, until it looks again: also if nothing else of its kind becomes due.
+func TestALoopLooksAgainAfterAwaitedWorkCouldNotBegin(t *testing.T) {
+	t.Parallel()
+	var behind atomic.Int64
+	now := func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }
+	said := make(chan string, 100)
+	s, err := state.Open(t.Context(), state.Options{Client: statetest.Miniredis(t), Now: now, Log: slog.New(slog.NewTextHandler(heard(said), nil))})
+	require.NoError(t, err)
+	openMany(t, s, 1, "b", false)
+	id, drawn := ids{0}.batch("b"), make(chan string, 10)
+	d := state.NewDue(s, state.DueOptions{Sweep: never, Grace: grace, Clock: s.Clock(30 * time.Second)})
+	work(t, d, state.Cards, func(ctx context.Context, id string) error {
+		defer func() { drawn <- id }()
+		return draw(ctx, s, id)
+	})
+	subscribed(t, s, 1)
+	require.Equal(t, string(id), wait(t, "the card", drawn))
+	behind.Store(int64(time.Hour))
+	changes(t, s, id)
+	says := func(what string) {
+		for line := ""; !strings.Contains(line, what) || !strings.Contains(line, "kind=cards"); {
+			line = wait(t, what, said)
+		}
+	}
+	says("cannot look for work")
+	behind.Store(0)
+	require.Equal(t, string(id), wait(t, "the card", drawn))
+	says("looking for work again")
+}
+
 // heard is a log that a test waits for.
 type heard chan<- string
 

@@ -308,5 +308,6 @@ func (l *loop) failed(ctx context.Context, err error) {
 			slog.String("kind", string(l.task.Kind)), slog.Any("err", err))
 	}
 	l.failing = longerAfter(l.failing)
+	l.dirty[0] = true // only a look ends it, also if what was to be begun is the work of another by then
 	l.resume = time.After(l.failing)
 }
