@@ -51,7 +51,7 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	by := before.Add(took / 2).Sub(at)
 	// How long the answer took may all be on one way, so that much is not known.
 	skewed := max(by.Abs()-took.Abs()/2, 0) > c.most
-	c.note(ctx, by, skewed)
+	c.note(ctx, before, by, skewed)
 	if skewed {
 		return at, &SkewError{By: by, Most: c.most}
 	}
@@ -102,13 +102,14 @@ func (c *Clock) Shown() time.Time {
 	return c.store.now().Add(-max(c.by, 0))
 }
 
-func (c *Clock) note(ctx context.Context, by time.Duration, skewed bool) {
+// note keeps the comparison that began then.
+func (c *Clock) note(ctx context.Context, then time.Time, by time.Duration, skewed bool) {
 	c.mu.Lock()
 	changed := c.skewed != skewed
 	c.skewed, c.by, c.agreed = skewed, by, time.Time{}
 	if !skewed {
 		c.by = 0
-		c.agreed = c.store.now().Round(0)
+		c.agreed = then.Round(0)
 	}
 	c.mu.Unlock()
 	attrs := []any{slog.Duration("ahead_by", by), slog.Duration("most", c.most)}
