@@ -84,6 +84,9 @@ func (r waitingRow) line() string {
 	var calls []string
 	for _, c := range r.Calls {
 		said := c.Tool + " " + string(c.Status)
+		if c.Rule != "" {
+			said += " (rule " + c.Rule + ")"
+		}
 		if !c.Doubt.IsZero() {
 			said += ", in doubt since " + c.Doubt.UTC().Format(time.RFC3339)
 		}

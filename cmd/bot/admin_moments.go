@@ -14,13 +14,23 @@ import (
 // plainly writes a stored word as text: "in doubt" instead of "in_doubt".
 func plainly[T ~string](word T) string { return strings.ReplaceAll(string(word), "_", " ") }
 
+// after returns the words and the person, or nothing if it is nobody.
+func after(words string, u approvals.UserID) string {
+	if u == "" {
+		return ""
+	}
+	return words + string(u)
+}
+
 func createdOf(r agentrun.Run) moment {
 	created := "was asked for"
 	switch {
 	case r.Parent != "":
 		created = "takes up the answers"
 	case r.Executor != "":
-		created = "asked from elsewhere"
+		created = "asked from elsewhere" + after(" for ", r.Requester)
+	default:
+		created += after(" by ", r.Requester)
 	}
 	if r.Instructions != "" {
 		created += fmt.Sprintf(", with %d characters of instructions from a client", utf8.RuneCountInString(r.Instructions))
@@ -97,18 +107,22 @@ func factOf(e approvals.Event, add func(moment)) {
 	switch e := e.(type) {
 	case approvals.Opened:
 		for _, c := range openedOf(e) {
-			c.At, c.Kind, c.Batch = e.At, factOpened, e.Batch
+			c.At, c.Kind, c.Batch, c.Agent, c.By = e.At, factOpened, e.Batch, e.Agent, e.Requester
 			add(c)
 		}
 		return
 	case approvals.Decided:
-		m.At, m.Kind, m.Call, m.By, m.Verdict = e.At, factDecided, e.Call, e.By.User, e.Verdict
+		m.At, m.Kind, m.Call, m.By, m.Verdict, m.Digest = e.At, factDecided, e.Call, e.By.User, e.Verdict, e.Digest
 		m.What = fmt.Sprintf("%s decided: %s", e.By.User, plainly(e.Verdict))
+		for _, away := range e.By.For {
+			m.DelegateOf = append(m.DelegateOf, away.User)
+			m.What += after(", as a delegate of ", away.User)
+		}
 	case approvals.Retracted:
 		m.At, m.Kind, m.Call, m.By = e.At, factRetracted, e.Call, e.By.User
 		m.What = fmt.Sprintf("%s took their decision back", e.By.User)
 	case approvals.Amended:
-		m.At, m.Kind, m.Call, m.By = e.At, factAmended, e.Call, e.By.User
+		m.At, m.Kind, m.Call, m.By, m.Digest = e.At, factAmended, e.Call, e.By.User, e.To
 		m.What = fmt.Sprintf("%s changed the arguments", e.By.User)
 	case approvals.Reminded:
 		m.At, m.Kind, m.Call, m.What = e.At, factReminded, e.Call, "a reminder was due"
@@ -118,7 +132,7 @@ func factOf(e approvals.Event, add func(moment)) {
 		m.At, m.Kind, m.Call, m.By, m.What = e.At, factFulfilled, e.Call, e.By, "the result came from elsewhere"
 	case approvals.Settled:
 		m.At, m.Kind, m.Call, m.By, m.Status = e.At, factSettled, e.Call, e.By, string(e.Status)
-		m.What = "the call is " + plainly(e.Status)
+		m.What = "the call is " + plainly(e.Status) + after(" by ", e.By)
 	case approvals.Concluded:
 		m.At, m.Kind, m.Call, m.State, m.Took = e.At, factConcluded, e.Call, string(e.State), e.Took.Seconds()
 		m.What = "what became of the call: " + plainly(e.State)
@@ -135,7 +149,7 @@ func factOf(e approvals.Event, add func(moment)) {
 func openedOf(e approvals.Opened) []moment {
 	var all []moment
 	for _, c := range e.Approvals {
-		m := moment{Call: c.ID, Tool: c.Name, What: "people are asked about " + c.Name}
+		m := moment{Call: c.ID, Tool: c.Name, Digest: c.Digest, What: "people are asked about " + c.Name}
 		if m.Doubt = slices.Contains(e.Doubts, c.ID); m.Doubt {
 			m.What = fmt.Sprintf("people are asked what to do about %s, which may or may not have taken effect", c.Name)
 		}
@@ -146,7 +160,7 @@ func openedOf(e approvals.Opened) []moment {
 		all = append(all, m)
 	}
 	for _, c := range e.Calls {
-		all = append(all, moment{Call: c.ID, Tool: c.Name, What: c.Name + " waits for a result from elsewhere"})
+		all = append(all, moment{Call: c.ID, Tool: c.Name, Digest: c.Digest, What: c.Name + " waits for a result from elsewhere"})
 	}
 	return all
 }

@@ -135,12 +135,20 @@ func (a admin) tell(ctx context.Context, to *story, r agentrun.Run, last bool) e
 		return err
 	}
 	var facts []approvals.Event
+	rules := map[approvals.ToolCallID]string{}
 	if r.Deferred != "" {
 		if facts, err = a.facts(ctx, r.Deferred); err != nil {
 			return err
 		}
+		b, err := a.store.Batch(ctx, r.Deferred)
+		if err != nil {
+			return err
+		}
+		for _, x := range b.Approvals {
+			rules[x.Call.ID] = x.Rule
+		}
 	}
-	t := teller{story: to, run: r, journal: journal}
+	t := teller{story: to, run: r, journal: journal, rules: rules}
 	t.tell(messages, facts, last)
 	return a.delivered(ctx, &t)
 }

@@ -21,23 +21,26 @@ type moment struct {
 	Tool  string               `json:"tool,omitempty"`
 	By    approvals.UserID     `json:"by,omitempty"`
 
-	Agent        string            `json:"agent,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	InputTokens  int               `json:"input_tokens,omitempty"`
-	OutputTokens int               `json:"output_tokens,omitempty"`
-	Outcome      agentrun.Outcome  `json:"outcome,omitempty"` // of a result
-	Took         float64           `json:"took_seconds,omitempty"`
-	Unsure       bool              `json:"unsure,omitempty"` // it is not known whether the call took effect
-	Doubt        bool              `json:"doubt,omitempty"`  // people are asked what became of the call
-	Check        string            `json:"check,omitempty"`
-	Answer       string            `json:"answer,omitempty"` // of the check
-	Verdict      approvals.Verdict `json:"verdict,omitempty"`
-	Status       string            `json:"status,omitempty"` // of the call when it is settled, and of the run when it ends
-	State        string            `json:"state,omitempty"`  // what became of the call, or of a message for a webhook
-	Webhook      string            `json:"webhook,omitempty"`
-	Type         string            `json:"type,omitempty"` // of the message for it
-	Work         state.Kind        `json:"work,omitempty"` // that was given up
-	Attempts     int               `json:"attempts,omitempty"`
+	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"` // who is away, and in whose place the person who decides may
+	Digest       approvals.Digest   `json:"digest,omitzero"`       // of what people saw; after a change, of the new arguments
+	Rule         string             `json:"rule,omitempty"`        // that asked about the call until it was settled, and the version of its policy
+	Agent        string             `json:"agent,omitempty"`
+	Model        string             `json:"model,omitempty"`
+	InputTokens  int                `json:"input_tokens,omitempty"`
+	OutputTokens int                `json:"output_tokens,omitempty"`
+	Outcome      agentrun.Outcome   `json:"outcome,omitempty"` // of a result
+	Took         float64            `json:"took_seconds,omitempty"`
+	Unsure       bool               `json:"unsure,omitempty"` // it is not known whether the call took effect
+	Doubt        bool               `json:"doubt,omitempty"`  // people are asked what became of the call
+	Check        string             `json:"check,omitempty"`
+	Answer       string             `json:"answer,omitempty"` // of the check
+	Verdict      approvals.Verdict  `json:"verdict,omitempty"`
+	Status       string             `json:"status,omitempty"` // of the call when it is settled, and of the run when it ends
+	State        string             `json:"state,omitempty"`  // what became of the call, or of a message for a webhook
+	Webhook      string             `json:"webhook,omitempty"`
+	Type         string             `json:"type,omitempty"` // of the message for it
+	Work         state.Kind         `json:"work,omitempty"` // that was given up
+	Attempts     int                `json:"attempts,omitempty"`
 }
 
 // momentKind says what happened. The kinds of facts are those of the event stream.
@@ -142,6 +145,7 @@ type teller struct {
 
 	run     agentrun.Run
 	journal []agentrun.Entry // what is not told yet
+	rules   map[approvals.ToolCallID]string
 }
 
 func (t *teller) begun() lane { return laneBegun + lane(t.run.ID) }
@@ -233,6 +237,10 @@ func (t *teller) rest() {
 func (t *teller) fact(e approvals.Event) {
 	factOf(e, func(m moment) {
 		m.Run = t.run.ID
+		if rule := t.rules[m.Call]; m.Kind == factSettled && rule != "" {
+			m.Rule = rule
+			m.What += "; the rule " + rule + " asked"
+		}
 		batch := laneBatch + lane(m.Batch)
 		switch m.Kind {
 		case factConcluded:

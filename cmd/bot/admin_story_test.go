@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 	listed := f.admin("list")
 	require.Contains(t, listed, string(f.id)+"\tsince ")
 	require.Contains(t, listed, "\tagent ops\tfor U0ALICE\t")
-	require.Contains(t, listed, "delete_file pending")
+	require.Regexp(t, `\tdelete_file pending \(rule default@[0-9a-f]+\)\t`, listed)
 	require.Contains(t, listed, "1 request waits\n")
 	rows := adminJSON[waitingRow](f, "list")
 	require.Len(t, rows, 1)
@@ -60,8 +61,8 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 	story := f.admin("run", first)
 	at := 0
 	for _, want := range []string{
-		"agent ops was asked for", "the model was given a prompt", "it calls delete_file", "people are asked about delete_file",
-		"U0BOB decided: approve", "the call is approved", "everything is decided", "agent ops takes up the answers", "delete_file began",
+		"agent ops was asked for by U0ALICE\t", "the model was given a prompt", "it calls delete_file", "people are asked about delete_file",
+		"U0BOB decided: approve\t", "the call is approved; the rule " + rows[0].Calls[0].Rule + " asked\t", "everything is decided", "agent ops takes up the answers", "delete_file began",
 		"delete_file ended after", "what became of the call: failed", "the model was given the result of delete_file: failed", "the run is completed\t", " is completed\n",
 	} {
 		found := strings.Index(story[at:], want)
@@ -73,6 +74,15 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 	require.Equal(t, story, f.admin("run", last), "it is one story, whichever run one asks for")
 	moments := adminJSON[moment](f, "run", first)
 	require.Len(t, moments, strings.Count(story, "\n")-1)
+	of := func(kind momentKind) moment {
+		at := slices.IndexFunc(moments, func(m moment) bool { return m.Kind == kind })
+		require.GreaterOrEqual(t, at, 0, kind)
+		return moments[at]
+	}
+	require.Equal(t, approvals.UserID("U0ALICE"), of(factOpened).By)
+	require.False(t, of(factOpened).Digest.IsZero())
+	require.Equal(t, of(factOpened).Digest, of(factDecided).Digest, "who reads the story sees that what was shown is what was approved")
+	require.Equal(t, rows[0].Calls[0].Rule, of(factSettled).Rule)
 	for _, text := range []string{listed, before, story, f.admin("run", first, "--json")} {
 		requireNothingForeign(t, text)
 	}
@@ -110,6 +120,21 @@ func TestTheStoryOfARemoteRequestHasNoModel(t *testing.T) {
 	var said []string
 	spoken(agentrun.Response{Parts: []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c1", Name: "wipe"}}}}, func(m moment) { said = append(said, m.What) })
 	require.Equal(t, []string{"it calls wipe"}, said)
+}
+
+// Someone who is asked why a person who is in no quorum could approve finds it in the
+// story, and so does someone who is asked who took a request back.
+func TestTheStoryOfARunSaysInWhosePlacePeopleDecide(t *testing.T) {
+	var said []moment
+	for _, e := range []approvals.Event{
+		approvals.Decided{Decision: approvals.Decision{By: approvals.Principal{User: "U0DAVE", For: []approvals.Absent{{User: "U0BOB"}}}, Verdict: approvals.Approve}},
+		approvals.Settled{Status: approvals.Withdrawn, By: "service:refunds"},
+	} {
+		factOf(e, func(m moment) { said = append(said, m) })
+	}
+	require.Equal(t, "U0DAVE decided: approve, as a delegate of U0BOB", said[0].What)
+	require.Equal(t, []approvals.UserID{"U0BOB"}, said[0].DelegateOf)
+	require.Equal(t, "the call is withdrawn by service:refunds", said[1].What)
 }
 
 // Every kind of key that a bot writes has a size and a reason.
