@@ -222,7 +222,7 @@ func (a admin) known(ctx context.Context, id approvals.RunID) error {
 	}
 	return fmt.Errorf("run %q: %w: the id of a run, or of a request of a remote agent, looks like run-01-7f3a5c0e-…; bot admin list shows it, "+
 		"and so do \"View full\" on the card, the API and the log; a conversation that nobody has used for retention.threads is removed with its runs; "+
-		"what people decided in it stays among the facts", string(id), approvals.ErrNotFound)
+		"bot admin run then tells what people decided in it", string(id), approvals.ErrNotFound)
 }
 
 func (a admin) due() *state.Due { return state.NewDue(a.store, state.DueOptions{}) }

@@ -22,7 +22,11 @@ func adminRun(ctx context.Context, in *call) error {
 // story prints what happened to a run and to those that it resumes and that resume
 // it, in order.
 func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error {
-	if err := a.known(ctx, id); err != nil {
+	err := a.known(ctx, id)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return a.remains(ctx, id, err, asJSON)
+	}
+	if err != nil {
 		return err
 	}
 	runs, err := a.chain(ctx, id)
@@ -159,20 +163,28 @@ func (a admin) facts(ctx context.Context, id approvals.BatchID) (of []approvals.
 	if err != nil {
 		return nil, err
 	}
+	err = a.eachFact(ctx, n, func(e approvals.Event) {
+		if approvals.BatchOf(e) == id {
+			of = append(of, e)
+		}
+	})
+	return of, err
+}
+
+// eachFact calls f with the facts of a partition in their order.
+func (a admin) eachFact(ctx context.Context, partition int, f func(approvals.Event)) error {
 	feed := state.NewFeed(a.store)
 	for after := ""; ; {
-		page, err := feed.Facts(ctx, n, after, 1000)
+		page, err := feed.Facts(ctx, partition, after, 1000)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, e := range page {
 			after = e.ID
-			if approvals.BatchOf(e.Event) == id {
-				of = append(of, e.Event)
-			}
+			f(e.Event)
 		}
 		if len(page) < 1000 {
-			return of, nil
+			return nil
 		}
 	}
 }

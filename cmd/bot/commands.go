@@ -172,8 +172,9 @@ stands for more than one call.`,
 			about: `
 Tells what happened to a run, in order: what the model did, who was asked, who
 decided, what was executed and how it ended, together with the runs that it
-resumes and that resume it. It prints no arguments and nothing that people or
-models wrote.`,
+resumes and that resume it. Of runs that were removed after retention.threads it
+tells who asked, who decided what and when, and what became of the calls. It
+prints no arguments and nothing that people or models wrote.`,
 			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin list and the log show it."}},
 			example: "bot admin run run-01-7f3a",
 		},

@@ -52,7 +52,8 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 		require.Equal(t, row.Kind == "idle", row.RemovedAt != nil)
 		require.Equal(t, row.Kind == "idle", row.Oldest != nil)
 	}
-	first := adminJSON[moment](f, "run", runIn(f))[0].Run
+	moments := adminJSON[moment](f, "run", runIn(f))
+	first, last := moments[0].Run, moments[len(moments)-1].Run
 
 	client := redis.NewClient(&redis.Options{Addr: f.redis.Addr()})
 	defer client.Close() //nolint:errcheck // the test is over
@@ -73,9 +74,28 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	}
 	require.Contains(t, strings.Join(f.redis.Keys(), "\n"), "}:facts")
 
+	// Whoever asks a year later reads what is left, whichever of the runs they know.
+	require.NotEqual(t, first, last)
+	told := f.admin("run", string(first))
+	at := 0
+	for _, want := range []string{
+		"agent ops for U0ALICE: people are asked about delete_file\t", "U0BOB decided: approve\t", "the call is approved\t",
+		"everything is decided\t", "what became of the call: failed\t", string(first) + " was removed after retention.threads",
+	} {
+		found := strings.Index(told[at:], want)
+		require.GreaterOrEqual(t, found, 0, "%q is next in\n%s", want, told)
+		at += found
+	}
+	requireNothingForeign(t, told)
+	left := adminJSON[moment](f, "run", string(last))
+	require.Equal(t, adminJSON[moment](f, "run", string(first)), left)
+	require.Len(t, left, strings.Count(told, "\n")-1)
+	require.Equal(t, factOpened, left[0].Kind)
+	require.Equal(t, approvals.UserID("U0ALICE"), left[0].By)
+
 	var out, logged bytes.Buffer
-	err = run(context.Background(), []string{"admin", "run", string(first), "--config", f.o.Path}, f.o.Environ, &out, &logged)
-	require.ErrorContains(t, err, "a conversation that nobody has used for retention.threads is removed")
+	err = run(context.Background(), []string{"admin", "run", string(first) + "0", "--config", f.o.Path}, f.o.Environ, &out, &logged)
+	require.ErrorContains(t, err, "the id of a run", "nobody asked about it")
 }
 
 // runIn returns a run of the store.

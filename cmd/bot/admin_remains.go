@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// remains prints what the facts say of runs that were removed, in the order in which
+// the facts were committed. If they say nothing, it returns the error unknown.
+func (a admin) remains(ctx context.Context, id approvals.RunID, unknown error, asJSON bool) error {
+	n, err := approvals.Partition(string(id))
+	if err != nil {
+		return unknown
+	}
+	var asked asking
+	if err := a.eachFact(ctx, n, asked.note); err != nil {
+		return fmt.Errorf("read the facts about run %s: %w", id, err)
+	}
+	of := asked.chain(id)
+	if len(of) == 0 {
+		return unknown
+	}
+	var told []moment
+	err = a.eachFact(ctx, n, func(e approvals.Event) {
+		run, ok := of[approvals.BatchOf(e)]
+		if !ok {
+			return
+		}
+		factOf(e, func(m moment) {
+			if m.Run = run; m.Kind == factOpened {
+				m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, after(" for ", m.By), m.What)
+			}
+			told = append(told, m)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("read the facts about run %s: %w", id, err)
+	}
+	if asJSON {
+		return a.sayJSON(told)
+	}
+	var out strings.Builder
+	for _, m := range told {
+		out.WriteString(m.line())
+	}
+	fmt.Fprintf(&out, "%s was removed after retention.threads: these are the facts about it, and no others are left\n", id)
+	return a.say(out.String())
+}
+
+// An asking says which runs of a partition asked people, by its facts.
+type asking struct {
+	asked  map[approvals.RunID]approvals.BatchID
+	before map[approvals.RunID]approvals.RunID // by the run that would take up the answers or execute the calls, that which asked
+}
+
+func (a *asking) note(e approvals.Event) {
+	opened, ok := e.(approvals.Opened)
+	if !ok {
+		return
+	}
+	if a.asked == nil {
+		a.asked, a.before = map[approvals.RunID]approvals.BatchID{}, map[approvals.RunID]approvals.RunID{}
+	}
+	a.asked[opened.Run] = opened.Batch
+	for _, next := range afterAsking(opened.Run, opened.Batch) {
+		a.before[next] = opened.Run
+	}
+}
+
+// chain returns what the run asked, and those before and after it, each with its run.
+func (a *asking) chain(id approvals.RunID) map[approvals.BatchID]approvals.RunID {
+	for before, ok := a.before[id]; ok; before, ok = a.before[id] {
+		id = before
+	}
+	all := map[approvals.BatchID]approvals.RunID{}
+	for next := []approvals.RunID{id}; len(next) > 0; {
+		run := next[0]
+		next = next[1:]
+		if batch, ok := a.asked[run]; ok && all[batch] == "" {
+			all[batch] = run
+			next = append(next, afterAsking(run, batch)...)
+		}
+	}
+	return all
+}
+
+// afterAsking returns the ids that the runs after one that asked would have.
+func afterAsking(run approvals.RunID, batch approvals.BatchID) (next []approvals.RunID) {
+	if id, err := agentrun.ResumeRunID(batch); err == nil {
+		next = append(next, id)
+	}
+	if id, err := agentrun.ExecutionRunID(run); err == nil {
+		next = append(next, id)
+	}
+	return next
+}
