@@ -72,7 +72,13 @@ func (a *asking) note(e approvals.Event) {
 }
 
 // chain returns what the run asked, and those before and after it, each with its run.
+// The id may also be that of a batch.
 func (a *asking) chain(id approvals.RunID) map[approvals.BatchID]approvals.RunID {
+	for run, batch := range a.asked {
+		if string(batch) == string(id) {
+			id = run
+		}
+	}
 	for before, ok := a.before[id]; ok; before, ok = a.before[id] {
 		id = before
 	}

@@ -20,8 +20,11 @@ func adminRun(ctx context.Context, in *call) error {
 }
 
 // story prints what happened to a run and to those that it resumes and that resume
-// it, in order.
+// it, in order. The id may also be that of a batch, which stands for the run that asked.
 func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error {
+	if b, err := a.store.Batch(ctx, approvals.BatchID(id)); err == nil {
+		id = b.Run
+	}
 	err := a.known(ctx, id)
 	if errors.Is(err, approvals.ErrNotFound) {
 		return a.remains(ctx, id, err, asJSON)

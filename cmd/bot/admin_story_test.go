@@ -71,6 +71,7 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 	}
 	last := regexp.MustCompile(`(run-\S+) is completed\n$`).FindStringSubmatch(story)[1]
 	require.NotEqual(t, first, last)
+	require.Equal(t, story, f.admin("run", string(f.id)), "the log names the batch of a decision, and not the run")
 	require.Equal(t, story, f.admin("run", last), "it is one story, whichever run one asks for")
 	moments := adminJSON[moment](f, "run", first)
 	require.Len(t, moments, strings.Count(story, "\n")-1)

@@ -175,7 +175,7 @@ decided, what was executed and how it ended, together with the runs that it
 resumes and that resume it. Of runs that were removed after retention.threads it
 tells who asked, who decided what and when, and what became of the calls. It
 prints no arguments and nothing that people or models wrote.`,
-			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin list and the log show it."}},
+			args:    []argument{{name: "RUN", what: "The id of the run, or of the batch for which people are asked, as bot admin list and the log show them."}},
 			example: "bot admin run run-01-7f3a",
 		},
 		{

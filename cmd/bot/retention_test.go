@@ -89,6 +89,7 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	requireNothingForeign(t, told)
 	left := adminJSON[moment](f, "run", string(last))
 	require.Equal(t, adminJSON[moment](f, "run", string(first)), left)
+	require.Equal(t, left, adminJSON[moment](f, "run", string(f.id)))
 	require.Len(t, left, strings.Count(told, "\n")-1)
 	require.Equal(t, factOpened, left[0].Kind)
 	require.Equal(t, approvals.UserID("U0ALICE"), left[0].By)
