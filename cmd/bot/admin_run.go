@@ -155,7 +155,11 @@ func (a admin) tell(ctx context.Context, to *story, r agentrun.Run, last bool) e
 			rules[x.Call.ID] = x.Rule
 		}
 	}
-	t := teller{story: to, run: r, journal: journal, rules: rules}
+	ruled, err := a.ruled(ctx, r)
+	if err != nil {
+		return err
+	}
+	t := teller{story: to, run: r, journal: journal, rules: rules, ruled: ruled}
 	t.tell(messages, facts, last)
 	return a.delivered(ctx, &t)
 }

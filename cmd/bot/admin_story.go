@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -23,7 +24,7 @@ type moment struct {
 
 	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"` // who is away, and in whose place the person who decides may
 	Digest       approvals.Digest   `json:"digest,omitzero"`       // of what people saw; after a change, of the new arguments
-	Rule         string             `json:"rule,omitempty"`        // that asked about the call until it was settled, and the version of its policy
+	Rule         string             `json:"rule,omitempty"`        // that asked about the call until it was settled, permitted or refused it, and the version of its policy
 	Agent        string             `json:"agent,omitempty"`
 	Model        string             `json:"model,omitempty"`
 	InputTokens  int                `json:"input_tokens,omitempty"`
@@ -60,6 +61,9 @@ const (
 	callEnded      momentKind = "call_ended"
 	callNotRun     momentKind = "call_not_run"
 	callUnapproved momentKind = "call_unapproved"
+
+	policyPermitted momentKind = "permitted"
+	policyRefused   momentKind = "refused"
 
 	factOpened    momentKind = "opened"
 	factDecided   momentKind = "decided"
@@ -146,6 +150,7 @@ type teller struct {
 	run     agentrun.Run
 	journal []agentrun.Entry // what is not told yet
 	rules   map[approvals.ToolCallID]string
+	ruled   map[approvals.ToolCallID]intake.CallStatus // of a remote request, about which nobody is asked
 }
 
 func (t *teller) begun() lane { return laneBegun + lane(t.run.ID) }
@@ -163,6 +168,7 @@ func (t *teller) tell(messages []agentrun.Message, facts []approvals.Event, last
 		spoken(m, t.message)
 	}
 	t.rest()
+	t.used()
 	waits := t.run.Status == agentrun.RunDeferred // people decide after it has ended
 	for _, e := range facts {
 		t.fact(e)
@@ -194,6 +200,9 @@ func (t *teller) message(m moment) {
 		t.execution(m.Call)
 	}
 	t.add(m, lanes, lanes...)
+	if m.Kind == callMade {
+		t.rule(m.Call)
+	}
 }
 
 // execution adds what the journal has of a call, and what became of it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
 )
 
 // admin is what an operator reads beside the running bot.
@@ -136,6 +137,37 @@ func TestTheStoryOfARunSaysInWhosePlacePeopleDecide(t *testing.T) {
 	require.Equal(t, "U0DAVE decided: approve, as a delegate of U0BOB", said[0].What)
 	require.Equal(t, []approvals.UserID{"U0BOB"}, said[0].DelegateOf)
 	require.Equal(t, "the call is withdrawn by service:refunds", said[1].What)
+}
+
+// People are asked about some calls of a request. The story says of the others too what
+// the policy said, by which rule, and what became of them.
+func TestTheStoryOfARequestHasTheCallsThatThePolicyDecides(t *testing.T) {
+	h := newWebhookBot(t)
+	client := h.b.remote[0].client
+	client.Credential = "token:0"
+	r, err := h.b.intake.Ask(t.Context(), client, intake.Ask{Door: intake.DoorAPI, ExternalID: "e", Calls: []intake.Call{
+		{ID: "c1", Tool: "lookup", Args: json.RawMessage(`{"path":"a.txt"}`)}, {ID: "c2", Tool: "drop", Args: json.RawMessage(`{}`)},
+	}})
+	require.NoError(t, err)
+	_, err = h.b.intake.Claim(t.Context(), client, r.ID, "c1")
+	require.NoError(t, err)
+	_, err = h.b.intake.Report(t.Context(), client, r.ID, "c1", intake.Report{State: approvals.Ran, Took: time.Second, Words: "clean up"})
+	require.NoError(t, err)
+
+	var said []string
+	moments := adminJSON[moment](h.follower, "run", string(r.ID))
+	for _, m := range moments {
+		said = append(said, strings.TrimSpace(string(m.Kind)+" "+string(m.Call)+" "+regexp.MustCompile(`@.*`).ReplaceAllString(m.Rule, "")+" "+m.State))
+	}
+	require.Equal(t, []string{
+		"run_created", "call_made c1", "permitted c1 lookups", "call_made c2", "refused c2 drops", "result_given c2", "run_ended",
+		"concluded c1  claimed", "concluded c1  ran",
+	}, said)
+	require.Equal(t, r.Calls[0].Digest, moments[2].Digest)
+	story := h.admin("run", string(r.ID))
+	require.Contains(t, story, "\tthe policy permits lookup, by the rule "+r.Calls[0].Rule+"\t")
+	require.Contains(t, story, "\tthe policy refuses drop, by the rule "+r.Calls[1].Rule+"\t")
+	requireNothingForeign(t, story)
 }
 
 // Every kind of key that a bot writes has a size and a reason.

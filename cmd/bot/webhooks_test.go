@@ -77,7 +77,7 @@ remote_agents:
     webhooks:
       - {name: calls, url: "%[4]s/hook", secrets: [CI_SECRET], events: [call.waiting], arguments: true}
 webhooks: {allow: [127.0.0.0/8], plain_hosts: [127.0.0.1], ports: [%[5]s]}
-`, alice, ops, 0, receiver.URL, u.Port(), 1), oneOfSRE+"rules: [{name: lookups, tools: [lookup], allow: true}]\n"
+`, alice, ops, 0, receiver.URL, u.Port(), 1), oneOfSRE+"rules: [{name: lookups, tools: [lookup], allow: true}, {name: drops, tools: [drop], deny: Never.}]\n"
 	i.env["CI_SECRET"] = "whsec_" + base64.StdEncoding.EncodeToString([]byte(hookKey))
 	h.follower = &follower{installation: i, b: i.bot()}
 	i.reconciles(h.b)
