@@ -14,7 +14,7 @@ import (
 )
 
 var benchCommand = &command{
-	name: "bench", short: "Measures the bot on this machine, against floors.", run: runBench,
+	name: "bench", short: "Measures the bot on this machine, beside simpler servers.", run: runBench,
 	about: `
 Measures the bot on this machine: how fast a click is decided, what a bot asks
 of Redis that has nothing to do, how fast a hook is answered, and more. Beside
