@@ -147,7 +147,7 @@ func (a admin) parked(ctx context.Context, asJSON bool) error {
 		rows = append(rows, parkedRow{Kind: state.Runs, ID: string(r.ID), Agent: r.Agent, Since: r.CreatedAt, Reason: r.Failure})
 	}
 	for _, i := range slices.Concat(unreadable, items) {
-		rows = append(rows, parkedRow{Kind: i.Kind, ID: i.ID, Attempts: i.Attempts, Since: i.Since, Reason: i.Reason})
+		rows = append(rows, parkedRow{Kind: i.Kind, ID: i.ID, Attempts: i.Attempts, Since: i.Since.UTC(), Reason: i.Reason})
 	}
 	if asJSON {
 		return a.sayJSON(rows)

@@ -74,12 +74,12 @@ func grantsOf(all approvals.Absences, at time.Time) []grantRow {
 			delegates = append(delegates, x.Delegate)
 		}
 		if at.Before(x.From) {
-			rows = append(rows, grantRow{For: x.User, To: x.Delegate, From: x.From, Until: x.Until})
+			rows = append(rows, grantRow{For: x.User, To: x.Delegate, From: x.From.UTC(), Until: x.Until.UTC()})
 		}
 	}
 	for _, to := range delegates {
 		for _, d := range all.DelegationsTo(to, at) {
-			rows = append(rows, grantRow{For: d.User, To: to, From: d.From, Until: d.Until, Via: d.Via, Now: true})
+			rows = append(rows, grantRow{For: d.User, To: to, From: d.From.UTC(), Until: d.Until.UTC(), Via: d.Via, Now: true})
 		}
 	}
 	slices.SortStableFunc(rows, func(x, y grantRow) int { return x.From.Compare(y.From) })

@@ -112,7 +112,7 @@ func (a admin) waiting(ctx context.Context, from approvals.Cursor, most int) ([]
 func waitingOf(b approvals.Batch) waitingRow {
 	r := waitingRow{Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, OpenedAt: b.OpenedAt, Deadline: b.Deadline()}
 	for _, x := range b.Approvals {
-		r.Calls = append(r.Calls, waitingCall{x.Call.ID, x.Call.Name, x.Rule, x.Status, x.Checked.Check, string(x.Checked.Answer), x.Doubt.Began})
+		r.Calls = append(r.Calls, waitingCall{x.Call.ID, x.Call.Name, x.Rule, x.Status, x.Checked.Check, string(x.Checked.Answer), x.Doubt.Began.UTC()})
 	}
 	return r
 }

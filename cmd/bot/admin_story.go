@@ -113,6 +113,7 @@ const (
 // add adds a moment that follows from what is on the lanes after, and that is on the
 // lanes on from now on. What it follows from was added before.
 func (s *story) add(m moment, after []lane, on ...lane) {
+	m.At = m.At.UTC()
 	order := m.At
 	for _, l := range after {
 		order = latest(order, s.reached[l])

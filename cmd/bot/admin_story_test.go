@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -168,6 +170,30 @@ func TestTheStoryOfARequestHasTheCallsThatThePolicyDecides(t *testing.T) {
 	require.Contains(t, story, "\tthe policy permits lookup, by the rule "+r.Calls[0].Rule+"\t")
 	require.Contains(t, story, "\tthe policy refuses drop, by the rule "+r.Calls[1].Rule+"\t")
 	requireNothingForeign(t, story)
+}
+
+// Programs compare the times that they read, whatever the time zone of the machine is.
+func TestTimesForOperatorsAreInUTC(t *testing.T) {
+	const zone = "America/New_York"
+	if os.Getenv("TZ") != zone {
+		there := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		there.Env = append(os.Environ(), "TZ="+zone)
+		out, err := there.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return
+	}
+	_, offset := time.Now().Zone()
+	require.NotZero(t, offset)
+	h := newWebhookBot(t)
+	r := h.ask("e")
+	_, err := h.b.intake.Withdraw(t.Context(), h.b.remote[0].client, r.ID, "")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(h.messages()) == 2 && h.idle() }, time.Minute, 10*time.Millisecond)
+	for _, command := range [][]string{{"run", string(r.ID)}, {"deliveries", string(r.ID)}, {"webhooks"}, {"size"}} {
+		text := h.admin(append(command, "--json")...)
+		require.Regexp(t, `"\d{4}-\d\d-\d\dT\d\d:\d\d:[\d.]+Z"`, text)
+		require.NotRegexp(t, `\d\d:\d\d:[\d.]+[+-]\d\d:\d\d"`, text)
+	}
 }
 
 // Every kind of key that a bot writes has a size and a reason.

@@ -34,7 +34,7 @@ func (o *Outbox) List(ctx context.Context) ([]Status, error) {
 		var here []Status
 		for _, e := range all.All {
 			here = append(here, Status{
-				Agent: e.Agent, Endpoint: e.Name, DisabledAt: e.DisabledAt, Reason: e.Reason, Delivered: e.Delivered, GivenUp: e.GivenUp,
+				Agent: e.Agent, Endpoint: e.Name, DisabledAt: e.DisabledAt.UTC(), Reason: e.Reason, Delivered: e.Delivered.UTC(), GivenUp: e.GivenUp,
 			})
 		}
 		last := map[int]time.Time{}

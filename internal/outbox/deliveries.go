@@ -36,11 +36,11 @@ func (o *Outbox) Deliveries(ctx context.Context, id string) ([]Delivery, error) 
 	for i, m := range d.Messages {
 		a := m.Attempts
 		list[i] = Delivery{
-			ID: m.ID, Agent: m.Agent, Endpoint: m.Endpoint, Type: m.Type, At: m.At, State: string(a.State),
-			Attempts: a.Count, Last: a.Last, LastStatus: a.LastStatus, LastError: a.LastError,
+			ID: m.ID, Agent: m.Agent, Endpoint: m.Endpoint, Type: m.Type, At: m.At.UTC(), State: string(a.State),
+			Attempts: a.Count, Last: a.Last.UTC(), LastStatus: a.LastStatus, LastError: a.LastError,
 		}
 		if a.State == webhook.Waiting {
-			list[i].State, list[i].Next = "waiting", m.due(all.of(m.Agent, m.Endpoint), o.c.Now())
+			list[i].State, list[i].Next = "waiting", m.due(all.of(m.Agent, m.Endpoint), o.c.Now()).UTC()
 		}
 	}
 	return list, nil

@@ -61,7 +61,7 @@ func (b Browser) Idle(ctx context.Context) (threads int64, since time.Time, err 
 	for n := range counts {
 		threads += counts[n].Val()
 		for _, first := range firsts[n].Val() {
-			since = earlier(since, score(first.Score).time())
+			since = earlier(since, score(first.Score).time().UTC())
 		}
 	}
 	return threads, since, nil
