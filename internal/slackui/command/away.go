@@ -96,7 +96,7 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	case err != nil:
 		return inbound.Reply{}, fmt.Errorf("set an absence: %w", err)
 	}
-	s.Cfg.Log.InfoContext(ctx, "absence set", slog.String("user", string(user)), slog.Time("until", end))
+	s.Cfg.Log.InfoContext(ctx, "absence set", slog.String("user", string(user)), slog.Time("until", end.UTC()), slog.String("delegate", string(a.Delegate)))
 	told := s.TellDelegates(ctx, user, before, after)
 	words := []blockkit.Mrkdwn{blockkit.Ours(awaySet, blockkit.When(end), inYourPlace(a, after, now))}
 	if !told {
