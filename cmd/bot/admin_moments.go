@@ -43,7 +43,12 @@ func endedOf(r agentrun.Run) moment {
 	if r.Failure != "" {
 		what += ": " + r.Failure
 	}
-	return moment{At: r.EndedAt, Kind: runEnded, What: what, Batch: r.Deferred, Status: string(r.Status)}
+	of := r.Deferred
+	if r.Status == agentrun.RunMerged { // the run that takes up the answers to this one has its message
+		of = r.Supersedes
+		what += " into the one that takes up the answers"
+	}
+	return moment{At: r.EndedAt, Kind: runEnded, What: what, Batch: of, Status: string(r.Status)}
 }
 
 // spoken adds what a message is, without its words.

@@ -172,6 +172,14 @@ func TestTheStoryOfARequestHasTheCallsThatThePolicyDecides(t *testing.T) {
 	requireNothingForeign(t, story)
 }
 
+// The log names the run of a message that superseded calls. Its story leads on to the run
+// that answers the message.
+func TestTheStoryOfAMergedRunNamesTheBatchThatItEnded(t *testing.T) {
+	m := endedOf(agentrun.Run{Status: agentrun.RunMerged, Supersedes: "batch-01-x"})
+	require.Equal(t, approvals.BatchID("batch-01-x"), m.Batch)
+	require.Equal(t, "the run is merged into the one that takes up the answers", m.What)
+}
+
 // Programs compare the times that they read, whatever the time zone of the machine is.
 func TestTimesForOperatorsAreInUTC(t *testing.T) {
 	const zone = "America/New_York"
