@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,7 +92,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, API: openaimodel.API(a.ModelAPI), Hosted: hosted(a, e), Timeout: a.Timeout, Log: log, Now: time.Now,
 		})
 		if err != nil {
-			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
+			problems = append(problems, fmt.Errorf("agent %s: %s", a.Name, strings.ReplaceAll(err.Error(), "openaimodel: Config.BaseURL ", "OPENAI_BASE_URL: ")))
 			continue
 		}
 		agents[a.Name] = agentrun.Agent{

@@ -132,6 +132,19 @@ func TestWhyTheBotDoesNotStartIsARecord(t *testing.T) {
 	require.Empty(t, stderr.String())
 }
 
+// An address that is wrong is named by its variable, and what it holds is not printed.
+func TestWhatPreventsTheStartNamesTheVariable(t *testing.T) {
+	for wrong, want := range map[string]string{
+		"REDIS_URL=PLANTED@host":    "REDIS_URL: this is no Redis URL",
+		"OPENAI_BASE_URL=::PLANTED": "OPENAI_BASE_URL: is not a URL",
+	} {
+		p, log := begun(t, wrong)
+		require.Error(t, p.Wait())
+		require.Contains(t, log.String(), want)
+		require.NotContains(t, log.String(), "PLANTED")
+	}
+}
+
 // A SIGHUP that comes while the bot still reads its configuration is not forgotten: the bot
 // reads it again once it runs. It reads from a named pipe here, which shows when it does.
 func TestASIGHUPBeforeTheBotRunsIsNotForgotten(t *testing.T) {

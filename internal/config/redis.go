@@ -72,7 +72,12 @@ func (r Redis) Target(e Environment) (state.Target, error) {
 		if e.RedisURL.Open() == "" {
 			return state.Target{}, errors.New("REDIS_URL: not set; it must be the address of Redis (redis://…, rediss://… or unix://…), or set redis.addresses, or give --data a folder")
 		}
-		return state.Target{URL: e.RedisURL.Open()}, nil
+		t := state.Target{URL: e.RedisURL.Open()}
+		client, err := state.Connect(t) // which makes no connection
+		if err != nil {
+			return t, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		return t, client.Close()
 	}
 	if e.RedisURL.Open() != "" {
 		return state.Target{}, errors.New("REDIS_URL and redis.addresses: both are set; set one of them")
