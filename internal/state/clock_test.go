@@ -61,6 +61,7 @@ func (wrong) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (wrong) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
+
 func (w wrong) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
