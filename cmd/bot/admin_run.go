@@ -148,10 +148,10 @@ func (a admin) tell(ctx context.Context, to *story, r agentrun.Run, last bool) e
 			return err
 		}
 		b, err := a.store.Batch(ctx, r.Deferred)
-		if err != nil {
+		if err != nil && !errors.Is(err, approvals.ErrNotFound) && !errors.Is(err, approvals.ErrUnreadable) {
 			return err
 		}
-		for _, x := range b.Approvals {
+		for _, x := range b.Approvals { // none of a batch that is damaged
 			rules[x.Call.ID] = x.Rule
 		}
 	}

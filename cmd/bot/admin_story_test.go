@@ -119,6 +119,16 @@ func TestAnOperatorSeesWhatIsParkedAndCannotBeRead(t *testing.T) {
 	require.NotContains(t, f.admin("parked", "--json"), "0001")
 }
 
+// The facts tell what people decided also when the request itself is damaged.
+func TestTheStoryOfADamagedRequestIsToldByItsFacts(t *testing.T) {
+	f := deferral(t)
+	f.approves()
+	f.redis.HSet(f.b.store.Prefix()+":{p"+string(f.id)[len("batch-"):][:2]+"}:batch:"+string(f.id), "d", "damaged")
+	story := f.admin("run", runIn(f))
+	require.Contains(t, story, "U0BOB decided: approve\t")
+	require.Contains(t, story, "the call is approved\t")
+}
+
 // The calls that an agent elsewhere hands in are no answer of a model of this program.
 func TestTheStoryOfARemoteRequestHasNoModel(t *testing.T) {
 	var said []string
