@@ -136,7 +136,7 @@ func TestPeopleDecideWhenAServerDiesInACall(t *testing.T) {
 			require.ErrorContains(t, err, "has ended", "it waits for people")
 			listed, err := w.admin("list", "--in-doubt")
 			require.NoError(t, err)
-			require.Regexp(t, `bank.pay pending, in doubt since \d{4}-.*\n1 request waits\n$`, listed)
+			require.Regexp(t, `bank.pay pending \(rule [^)]+\), in doubt since \d{4}-.*\n1 request waits\n$`, listed)
 
 			b.set("mortal", false)
 			require.Empty(t, w.sim.click(bob, card, "", answer).VisibleError)

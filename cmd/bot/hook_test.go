@@ -140,7 +140,7 @@ func TestTheHookAnswersOnceItHasClaimed(t *testing.T) {
 	for _, args := range [][]string{nil, {"ask"}, {"--kind", "claude-code"}} {
 		got := runHooked(t, api.URL, hookQuestion, args...)
 		require.Zero(t, got.code, got.stderr)
-		require.JSONEq(t, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Approved through Countersign."}}`, got.stdout)
+		require.JSONEq(t, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Approved through Countersign.","updatedInput":{"command":"make deploy"}}}`, got.stdout)
 	}
 }
 
