@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,8 +106,12 @@ func (f *findings) warn(advice, format string, args ...any) {
 	f.all = append(f.all, Finding{IsWarning, fmt.Sprintf(format, args...), advice})
 }
 
+// problem is for what the bot does not start or work with. One that several checks find is
+// said once.
 func (f *findings) problem(advice, format string, args ...any) {
-	f.all = append(f.all, Finding{IsProblem, fmt.Sprintf(format, args...), advice})
+	if p := (Finding{IsProblem, fmt.Sprintf(format, args...), advice}); !slices.Contains(f.all, p) {
+		f.all = append(f.all, p)
+	}
 }
 
 func (f *findings) unknown(advice, format string, args ...any) {

@@ -161,3 +161,13 @@ func TestWhatIsCountedIsInTheRightNumber(t *testing.T) {
 	i.replace("S0SRE", "S0SEC")
 	require.Contains(t, i.check(), "is @security, with 1 person\n")
 }
+
+func TestAProblemOfSeveralAgentsIsSaidOnce(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	i.replace("policy: policy.yaml", `  - {name: web, channels: [C0WEB], mcp: {srv: {command: srv}}}
+  - {name: db, channels: [C0DB], mcp: {srv: {command: srv}}}
+mcp_lock: none.lock
+policy: policy.yaml`)
+	require.Equal(t, 1, strings.Count(i.check(), "mcp_lock: open "))
+}
