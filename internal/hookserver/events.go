@@ -93,7 +93,10 @@ func (s *Server) permissionRequest(ctx context.Context, c door.Caller, h hook, o
 	v := s.follow(ctx, c.Client, q, asking{until: opts.until, still: c.Still})
 	out := hookOutput{Event: eventRequest, Request: &behavior{Behavior: "deny", Message: v.reason}}
 	if v.allow {
-		out.Request = &behavior{Behavior: "allow", Input: v.input}
+		out.Request = &behavior{Behavior: "allow"}
+		if !bytes.Equal(v.args, h.input) {
+			out.Request.Input = v.args
+		}
 	}
 	body, err := json.Marshal(answer{out})
 	if err != nil {

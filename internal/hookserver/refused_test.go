@@ -87,7 +87,9 @@ func TestAPermissionRequestForAnotherCallFindsNoDecision(t *testing.T) {
 	require.Empty(t, w.now("", strings.Replace(request(`,"cwd":"/srv/app","tool_use_id":"t1"`), "Bash", "Shell", 1)))
 	w.now("", request(`,"cwd":"/srv/prod","tool_response":"x"`))
 	require.True(t, w.stands(q.ID).ClaimedAt.IsZero())
-	require.Equal(t, "allow", w.now("", request(`,"cwd":"/srv/app","tool_use_id":"t2"`)).Request.Behavior)
+	allowed := w.now("", request(`,"cwd":"/srv/app","tool_use_id":"t2"`)).Request
+	require.Equal(t, "allow", allowed.Behavior)
+	require.Nil(t, allowed.UpdatedInput, "it is about exactly this call")
 }
 
 // What another call of the session came to says nothing about an open request of
