@@ -174,11 +174,19 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 		})
 	}
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && astray(cmd.Err()) {
-		// The client of the cluster finds the way for the change, and tries again;
-		// a further one carries the question.
+		// The client of the cluster finds the way for the change, and tries again. Then the
+		// change is sent once more, with the question: the server that it reaches now may
+		// have taken the place of the one that has the change, and not have it.
 		cluster.ReloadState(ctx)
-		cmd = s.script.Run(ctx, s.client, c.keys.all, args...)
-		answered = func() error { return s.confirmAt(ctx, s.partition(c.partition), b) }
+		if err := s.script.Run(ctx, s.client, c.keys.all, args...).Err(); err != nil {
+			return 0, err
+		}
+		if node, err = s.master(ctx, c.keys.all[0]); err != nil {
+			return 0, err
+		}
+		cmd, answered = behind(ctx, node, b, func(pipe redis.Pipeliner) *redis.Cmd {
+			return s.script.Eval(ctx, pipe, c.keys.all, args...)
+		})
 	}
 	return c.verdictBehind(cmd, answered)
 }
@@ -200,23 +208,6 @@ func behind(ctx context.Context, node redis.Cmdable, b barrier, run func(redis.P
 	answered := b.ask(ctx, pipe)
 	execute(ctx, pipe)
 	return cmd, answered
-}
-
-// confirmAt writes something after a change, where its partition is now, and asks
-// the barrier about that.
-func (s *conn) confirmAt(ctx context.Context, p partition, b barrier) error {
-	key := string(p.request("confirm", newRequest("")))
-	node, err := s.master(ctx, key)
-	if err != nil {
-		return &notDurableError{err.Error()}
-	}
-	cmd, answered := behind(ctx, node, b, func(pipe redis.Pipeliner) *redis.Cmd {
-		return pipe.Do(ctx, "SET", key, "1", "PX", confirming.Milliseconds())
-	})
-	if err := cmd.Err(); err != nil {
-		return &notDurableError{err.Error()}
-	}
-	return answered()
 }
 
 // astray reports whether a server of a cluster did not answer, or is not the

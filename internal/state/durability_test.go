@@ -2,7 +2,9 @@ package state_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,6 +58,42 @@ func TestTheBarrierInACluster(t *testing.T) {
 		armed.Store(true)
 		require.NoError(t, a.Make(), a.Name)
 	}
+}
+
+// afterScript calls a function once a script was run by itself, and not in a pipeline.
+type afterScript func()
+
+func (afterScript) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (afterScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (f afterScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			f()
+		}
+		return err
+	}
+}
+
+// The client of a cluster finds another way for a change whose reply was lost. The server
+// that it reaches then may die at once, and one that lacks the change take its place: what
+// is asked there about something else is no answer about the change.
+func TestAChangeIsNotConfirmedByAServerThatLacksIt(t *testing.T) {
+	t.Parallel()
+	c := statetest.Cluster(t)
+	cluster, ok := c.(*redis.ClusterClient)
+	require.True(t, ok)
+	statetest.FollowCluster(t, cluster)
+	harmed, armed := loseFirst(t, c)
+	s := openAs(t, harmed, state.Replicated, 1)
+	decision := acks(t, s)[0]
+	key := s.Prefix() + ":{p04}:batch:" + string(ids{4}.batch("b"))
+	harmed.AddHook(afterScript(func() { require.NoError(t, c.Del(context.Background(), key).Err()) }))
+	armed.Store(true)
+	require.ErrorIs(t, decision.Make(), approvals.ErrConflict)
+	require.False(t, armed.Load(), "no reply was lost")
 }
 
 // With too few replicas nothing is acknowledged, and everything that was tried
