@@ -70,18 +70,18 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 			return Batch{}, err
 		}
 		next, err := decide(b)
-		if answered {
-			return c.confirmed(ctx, b)
+		switch {
+		case answered:
+			b, err = c.confirmed(ctx, b)
+		case err != nil:
+			b, err = c.secondAnswer(ctx, id, r, err)
+		case len(next.events) == 0:
+			b, err = c.confirmed(ctx, next.batch)
+		default:
+			b, err = next.batch, c.commit(ctx, r, b, next)
 		}
-		if err != nil {
-			return c.secondAnswer(ctx, id, r, err)
-		}
-		if len(next.events) == 0 {
-			return c.confirmed(ctx, next.batch)
-		}
-		err = c.commit(ctx, r, b, next)
 		if err == nil {
-			return next.batch, nil
+			return b, nil
 		}
 		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrAnswered) {
 			return Batch{}, err
@@ -110,10 +110,18 @@ func (c commits) secondAnswer(ctx context.Context, id BatchID, r RequestID, refu
 
 // confirmed returns the batch once what was read of it is durable. An answer
 // without a commit needs that: the commit that it is about may have been
-// answered with [ErrNotDurable].
+// answered with [ErrNotDurable]. If it is lost by then, because another server has
+// taken the place of the one that was read, that is [ErrConflict].
 func (c commits) confirmed(ctx context.Context, b Batch) (Batch, error) {
 	if err := c.store.Confirm(ctx, string(b.ID)); err != nil {
 		return Batch{}, fmt.Errorf("confirm batch %s: %w", b.ID, err)
+	}
+	now, err := c.load(ctx, b.ID)
+	if err == nil && now.Version < b.Version {
+		err = fmt.Errorf("confirm batch %s: its version %d is lost: %w", b.ID, b.Version, ErrConflict)
+	}
+	if err != nil {
+		return Batch{}, err
 	}
 	return b, nil
 }

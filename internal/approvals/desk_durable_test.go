@@ -39,6 +39,26 @@ func TestNoAnswerOfTheDeskIsGivenBeforeWhatItSaysIsDurable(t *testing.T) {
 	require.Equal(t, 1, s.commits, "once")
 }
 
+// The server from which the batch was read may die before it has confirmed anything. What
+// one that takes its place confirms is not what was read, and is not acknowledged as that.
+func TestWhatWasReadIsNotConfirmedByAServerThatLacksIt(t *testing.T) {
+	for _, again := range []RequestID{"r1", "r2"} {
+		b := open(t, all(of(2, "ann", "bo")))
+		s := newShelf(b)
+		d := desk(s, nil)
+		s.volatile = true
+		_, err := d.Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
+		require.ErrorIs(t, err, ErrNotDurable)
+		s.volatile = false
+		s.replaced = func() { s.batches[b.ID] = b; clear(s.done) }
+		got, err := d.Decide(t.Context(), b.ID, again, say(b, "ann", Approve))
+		require.NoError(t, err)
+		require.Len(t, got.Approvals[0].Decisions, 1)
+		require.Equal(t, got, s.batches[b.ID], "it is stored again")
+		require.Equal(t, 2, s.commits)
+	}
+}
+
 // What a commit of the same answer has confirmed is not asked for twice.
 func TestACommitIsConfirmedByItsOwnAnswer(t *testing.T) {
 	b := open(t, all(of(2, "ann", "bo")))

@@ -40,6 +40,7 @@ type shelf struct {
 	answeredErr error               // what Answered answers
 	volatile    bool                // what is stored may be lost
 	confirms    int                 // calls of Confirm
+	replaced    func()              // runs before the next Confirm: a server that lacks something takes over
 }
 
 func newShelf(b Batch) *shelf {
@@ -96,6 +97,10 @@ func (s *shelf) Confirm(context.Context, string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.confirms++
+	if f := s.replaced; f != nil {
+		s.replaced = nil
+		f()
+	}
 	if s.volatile {
 		return ErrNotDurable
 	}

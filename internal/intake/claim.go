@@ -70,11 +70,10 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	}
 	kept.ClaimedAt, kept.ClaimedBy = now.UTC(), c.Credential
 	x.rec = rec.with(i, kept)
-	if err := s.save(ctx, string(id), recordMemo, x.rec, version); err != nil {
-		return Claim{}, err
-	}
-	if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
-		s.unclaim(ctx, x, rec)
+	if err := s.keep(ctx, string(id), recordMemo, x.rec, version); err != nil {
+		if !errors.Is(err, approvals.ErrConflict) {
+			s.unclaim(ctx, x, rec)
+		}
 		return Claim{}, err
 	}
 	s.hubs.wake(id)
@@ -86,8 +85,8 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	return Claim{Call: call, Tool: st.Tool, Args: st.Args, Digest: st.Digest, ClaimedAt: st.ClaimedAt, Receipt: st.Receipt}, nil
 }
 
-// unclaim puts back the record from before a claim that is stored and not known to be
-// durable: its caller reads that it does not count, and claims again. It never takes away
+// unclaim puts back the record from before a claim that may be stored and is not known to
+// be durable: its caller reads that it does not count, and claims again. It never takes away
 // the claim of another. If it fails, the decision stays used. A call that is executed here
 // may have begun for another caller, so its claim stays.
 func (s *Service) unclaim(ctx context.Context, x found, before record) {

@@ -478,16 +478,13 @@ func mustFind(w *world, c intake.Client, external string) approvals.RunID {
 type unsure struct {
 	*state.Store
 	meanwhile func(id, surface string)
-	surface   string
 }
 
-func (s *unsure) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	s.surface = surface
-	return s.Store.CommitMemo(ctx, id, surface, data, version, drawn)
-}
-
-func (s *unsure) Confirm(_ context.Context, id string) error {
-	s.meanwhile(id, s.surface)
+func (s *unsure) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	if err := s.Store.KeepMemo(ctx, id, surface, data, version); err != nil {
+		return err
+	}
+	s.meanwhile(id, surface)
 	return approvals.ErrNotDurable
 }
 

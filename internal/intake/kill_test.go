@@ -51,6 +51,10 @@ func (s dyingStore) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error
 	return s.k.step(func() error { return s.Store.ChangeMemo(ctx, m) })
 }
 
+func (s dyingStore) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	return s.k.step(func() error { return s.Store.KeepMemo(ctx, id, surface, data, version) })
+}
+
 func (s dyingStore) RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error {
 	return s.k.step(func() error { return s.Store.RevertMemo(ctx, id, surface, is, to, version) })
 }

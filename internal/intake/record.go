@@ -191,6 +191,15 @@ func (s *Service) save(ctx context.Context, id, memo string, v any, version int6
 	return s.c.Store.CommitMemo(ctx, id, memo, data, version, 0)
 }
 
+// keep is save for what is acknowledged: it returns once that is durable.
+func (s *Service) keep(ctx context.Context, id, memo string, v any, version int64) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s of %s: %w", memo, id, err)
+	}
+	return s.c.Store.KeepMemo(ctx, id, memo, data, version)
+}
+
 // maxTries bounds how often a lost race is run again. Each loss means that
 // another change went through.
 const maxTries = 64
@@ -198,6 +207,14 @@ const maxTries = 64
 // update changes a memo under its version, starting from zero if there is none.
 // change reports whether there is something to store.
 func update[T any](ctx context.Context, s *Service, id, memo string, change func(v *T, stored bool) (bool, error)) (T, error) {
+	return updateBy(ctx, s, id, memo, s.save, change)
+}
+
+// updateBy is update with a function that stores: [Service.save] or [Service.keep].
+func updateBy[T any](
+	ctx context.Context, s *Service, id, memo string, store func(ctx context.Context, id, memo string, v any, version int64) error,
+	change func(v *T, stored bool) (bool, error),
+) (T, error) {
 	for range maxTries {
 		var v T
 		version, err := s.load(ctx, id, memo, &v)
@@ -208,7 +225,7 @@ func update[T any](ctx context.Context, s *Service, id, memo string, change func
 		if err != nil || !changed {
 			return v, err
 		}
-		if err = s.save(ctx, id, memo, v, version); !errors.Is(err, approvals.ErrConflict) {
+		if err = store(ctx, id, memo, v, version); !errors.Is(err, approvals.ErrConflict) {
 			return v, err
 		}
 	}
@@ -216,9 +233,10 @@ func update[T any](ctx context.Context, s *Service, id, memo string, change func
 	return zero, fmt.Errorf("change %s of %s: lost %d races: %w", memo, id, maxTries, approvals.ErrConflict)
 }
 
-// change changes the record of a request.
+// change changes the record of a request, and returns once the change is durable. What is
+// so already may not be: see [Store].Confirm.
 func (s *Service) change(ctx context.Context, id approvals.RunID, change func(*record) (bool, error)) (record, error) {
-	return update(ctx, s, string(id), recordMemo, func(r *record, stored bool) (bool, error) {
+	return updateBy(ctx, s, string(id), recordMemo, s.keep, func(r *record, stored bool) (bool, error) {
 		switch {
 		case !stored:
 			return false, fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)

@@ -20,6 +20,7 @@ const Executor approvals.Executor = "client"
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
+	KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error
 	MemoParts(ctx context.Context, id, surface string) (data []byte, parts map[string][]byte, version int64, err error)
 	ChangeMemo(ctx context.Context, m agentrun.MemoChange) error
 	RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error

@@ -38,6 +38,13 @@ func acks(t *testing.T, s *state.Store) []ack {
 			return s.Commit(ctx, agentrun.Commit{Request: "begin", Entries: []agentrun.Entry{entry}})
 		}},
 		{"a sheet", func() error { return s.CommitSheet(ctx, approvals.SheetCommit{Request: "show", Sheet: sheet}) }},
+		{"a memo that is kept", func() error {
+			_, version, err := s.Memo(ctx, string(id.run("r")), "record")
+			if err != nil {
+				return err
+			}
+			return s.KeepMemo(ctx, string(id.run("r")), "record", []byte("x"), version)
+		}},
 		{"what was read", func() error { return s.Confirm(ctx, string(opens.Batch.ID)) }},
 	}
 }

@@ -49,8 +49,8 @@ func (s *Store) MemoVersion(ctx context.Context, id, surface string) (int64, err
 
 // CommitMemo stores the bytes if the memo still has this version, 0 for none;
 // otherwise [approvals.ErrConflict]. What is drawn can be drawn again, so a
-// memo is no more durable than the server makes it: a caller that acknowledges
-// one to a person calls [Store.Confirm] first.
+// memo is no more durable than the server makes it: what is acknowledged needs
+// [Store.KeepMemo].
 //
 // With drawn > 0 it also says that the surface, which is then a [Kind], has
 // done its work for that version of the document: the due entry goes in the
@@ -150,6 +150,21 @@ func (s *Store) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
 		return err
 	}
 	return wrap(s.apply(ctx, ch), "commit memo %s of %s", m.Surface, m.ID)
+}
+
+// KeepMemo is [Store.CommitMemo] for what is acknowledged: it returns once the memo is as
+// durable as a commit that was answered. An [approvals.ErrNotDurable] says that it is
+// stored and may be lost.
+func (s *Store) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	k, p, err := s.memo(id, surface)
+	if err != nil {
+		return err
+	}
+	ch := newChangeOf(p, k)
+	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data}); err != nil {
+		return err
+	}
+	return wrap(s.applyBehind(ctx, ch), "keep memo %s of %s", surface, id)
 }
 
 // RevertMemo stores the bytes to if the memo has this version and holds exactly the bytes
