@@ -36,7 +36,7 @@ var may = map[string][]string{
 	"internal/httpapi":                        {"internal/approvals", "internal/intake", "internal/bearer", "internal/httpapi/format"},
 	"internal/httpapi/format":                 {"internal/approvals", "internal/intake"},
 	"internal/hook":                           {"internal/regular"},
-	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer", "internal/door"},
+	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer", "internal/door", "internal/hook"},
 	"internal/draft":                          {"internal/approvals", "internal/agentrun"},
 	"internal/uistream":                       {"internal/approvals", "internal/agentrun", "internal/summary"},
 	"internal/door":                           {"internal/approvals", "internal/intake", "internal/bearer"},

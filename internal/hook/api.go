@@ -266,17 +266,10 @@ func (a *api) settle(ctx context.Context, f form, q question, s status) (verdict
 	switch {
 	case edited && !f.edits:
 		return verdict{}, errors.New("people changed the input, which this agent cannot run")
-	case edited, f.exact && call.Outcome == "approved" && !asksItsPerson(q.tool):
+	case edited, f.exact && call.Outcome == "approved" && !AsksItsPerson(q.tool):
 		v.input = json.RawMessage(claim.Args) // another hook may have changed the input meanwhile
 	}
 	return v, nil
-}
-
-// asksItsPerson reports whether the tool may need the person at the terminal: Claude Code
-// takes updatedInput for the answer of that person then. A server of MCP can say so of
-// any of its tools, with _meta["anthropic/requiresUserInteraction"].
-func asksItsPerson(tool string) bool {
-	return tool == "AskUserQuestion" || tool == "ExitPlanMode" || strings.HasPrefix(tool, "mcp__")
 }
 
 // stoppedBy is why a question is not answered any more.

@@ -53,6 +53,14 @@ var forms = map[Kind]form{
 	Gemini: {50 * time.Second, 6 * time.Second, true, false, readGemini, writeGemini},
 }
 
+// AsksItsPerson reports whether a tool of Claude Code may need the person at the terminal.
+// Then updatedInput in the answer of a hook counts as what that person answers:
+// https://github.com/anthropics/claude-code/issues/39620. A server of MCP can say so of any
+// of its tools, with _meta["anthropic/requiresUserInteraction"].
+func AsksItsPerson(tool string) bool {
+	return tool == "AskUserQuestion" || tool == "ExitPlanMode" || strings.HasPrefix(tool, "mcp__")
+}
+
 // fields reads texts by their names.
 func fields(doc map[string]json.RawMessage, to map[string]*string) error {
 	for key, into := range to {

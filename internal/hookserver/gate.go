@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/door"
+	command "github.com/countersign/countersign/internal/hook"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -85,17 +85,10 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 		return s.explain(ctx, err)
 	}
 	v := verdict{allow: true, args: claim.Args}
-	if call.Edited || call.Outcome == intake.OutcomeApproved && !asksItsPerson(call.Tool) {
+	if call.Edited || call.Outcome == intake.OutcomeApproved && !command.AsksItsPerson(call.Tool) {
 		v.input = claim.Args // another hook may have changed the input meanwhile
 	}
 	return v
-}
-
-// asksItsPerson reports whether the tool may need the person at the terminal: Claude Code
-// takes updatedInput for the answer of that person then. A server of MCP can say so of
-// any of its tools, with _meta["anthropic/requiresUserInteraction"].
-func asksItsPerson(tool string) bool {
-	return tool == "AskUserQuestion" || tool == "ExitPlanMode" || strings.HasPrefix(tool, "mcp__")
 }
 
 // notApproved is the verdict on a call that may not run. Pending, denied, refused,

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strings"
 
 	"cel.dev/cel-go/cel"
 
@@ -45,15 +43,9 @@ type rule struct {
 // concerns reports whether the rule may match calls of this tool at all.
 func (r *rule) concerns(agent, tool string) bool {
 	return r.forAgent(agent) && (len(r.tools) == 0 || slices.ContainsFunc(r.tools, func(glob string) bool {
-		ok, err := matchName(glob, tool)
+		ok, err := approvals.MatchTool(glob, tool)
 		return ok && err == nil
 	}))
-}
-
-// matchName is [path.Match] for names that are no paths: * and ? match a slash too.
-func matchName(glob, name string) (bool, error) {
-	const slash = "\x00" // which no name holds
-	return path.Match(strings.ReplaceAll(glob, "/", slash), strings.ReplaceAll(name, "/", slash))
 }
 
 func (r *rule) forAgent(agent string) bool {

@@ -60,8 +60,8 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 		}
 	}
 	for _, g := range f.Tools.Items {
-		_, err := matchName(g.Value, "")
-		matches := func(name string) bool { ok, _ := matchName(g.Value, name); return ok }
+		_, err := approvals.MatchTool(g.Value, "")
+		matches := func(name string) bool { ok, _ := approvals.MatchTool(g.Value, name); return ok }
 		switch {
 		case g.Value == "":
 		case strings.Contains(g.Value, "[!"):

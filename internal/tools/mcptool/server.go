@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/tools"
 )
 
@@ -124,10 +125,8 @@ var reserved = map[string]bool{
 
 // takes reports whether the configuration wants a tool.
 func (s Server) takes(tool string) bool {
-	// The name is no path: * and ? match a slash too.
-	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 	matches := func(pattern string) bool {
-		ok, err := path.Match(flat(pattern), flat(tool))
+		ok, err := approvals.MatchTool(pattern, tool)
 		return ok && err == nil
 	}
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, matches)) && !slices.ContainsFunc(s.Exclude, matches)
