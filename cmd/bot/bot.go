@@ -124,7 +124,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver}, DeliverReads: intake.DeliverReads,
 	})
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
-	records := timely{b.store, b.clock}
+	records := newTimely(b.store, b.clock)
 	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(records)), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, records, rand.Text(), time.Now)
 	b.remote = newRemoteAgents(c, b.agents.tokens)

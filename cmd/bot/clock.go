@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -12,9 +13,30 @@ import (
 // wrong: they say when something happened, and by that whether it was in time. What has
 // begun to run is stored by the store itself, and goes on.
 type timely struct {
-	*state.Store
+	anytime
 
+	store *state.Store
 	clock *state.Clock
+}
+
+func newTimely(s *state.Store, c *state.Clock) timely { return timely{anytime: s, store: s, clock: c} }
+
+// anytime is what a wrong clock does not harm: reading, and taking back what was not
+// acknowledged. It does not hold a whole store, so that a new way to store something does
+// not compile before it is a method of [timely].
+type anytime interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error)
+	ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error)
+	Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error)
+	Sheet(ctx context.Context, id approvals.SheetID) (approvals.Sheet, error)
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error)
+	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
+	MemoParts(ctx context.Context, id, surface string) (data []byte, parts map[string][]byte, version int64, err error)
+	Prefetch(ctx context.Context, r approvals.Reads) context.Context
+	Confirm(ctx context.Context, id string) error
+	RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error
 }
 
 // CommitBatch implements [approvals.Store].
@@ -22,7 +44,7 @@ func (s timely) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	if err := s.clock.Agrees(ctx); err != nil {
 		return err
 	}
-	return s.Store.CommitBatch(ctx, c)
+	return s.store.CommitBatch(ctx, c)
 }
 
 // CommitSheet implements [approvals.SheetStore].
@@ -30,7 +52,7 @@ func (s timely) CommitSheet(ctx context.Context, c approvals.SheetCommit) error 
 	if err := s.clock.Agrees(ctx); err != nil {
 		return err
 	}
-	return s.Store.CommitSheet(ctx, c)
+	return s.store.CommitSheet(ctx, c)
 }
 
 // CommitMemo is for the records of requests.
@@ -38,7 +60,15 @@ func (s timely) CommitMemo(ctx context.Context, id, surface string, data []byte,
 	if err := s.clock.Agrees(ctx); err != nil {
 		return err
 	}
-	return s.Store.CommitMemo(ctx, id, surface, data, version, drawn)
+	return s.store.CommitMemo(ctx, id, surface, data, version, drawn)
+}
+
+// KeepMemo is for the records of requests, and the claims in them.
+func (s timely) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	if err := s.clock.Agrees(ctx); err != nil {
+		return err
+	}
+	return s.store.KeepMemo(ctx, id, surface, data, version)
 }
 
 // ChangeMemo is for the records of requests.
@@ -46,5 +76,5 @@ func (s timely) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
 	if err := s.clock.Agrees(ctx); err != nil {
 		return err
 	}
-	return s.Store.ChangeMemo(ctx, m)
+	return s.store.ChangeMemo(ctx, m)
 }
