@@ -124,3 +124,29 @@ func TestARepeatedMentionIsConfirmed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agentrun.RunQueued, run.Status)
 }
+
+// The server that had it may die before it has confirmed anything, and one take its place
+// that lacks it: it is stored again.
+func TestWhatIsRepeatedIsStoredAgainIfItWasLost(t *testing.T) {
+	w := newWorld(t)
+	m := agentrun.Mention{Event: "ev", Origin: origin, Agent: "ops", Requester: "alice", Text: "go"}
+	for _, again := range []func() (approvals.RunID, error){
+		func() (approvals.RunID, error) {
+			run, err := w.runner().Mention(t.Context(), m)
+			return run.ID, err
+		},
+		func() (approvals.RunID, error) {
+			run, err := w.executing(w.store).Submit(t.Context(), request("k1", "gated"))
+			return run.Run.ID, err
+		},
+	} {
+		_, err := again()
+		require.NoError(t, err)
+		w.store.replaced = func() { w.store.loses(t) }
+		id, err := again()
+		require.NoError(t, err)
+		require.Nil(t, w.store.replaced)
+		_, err = w.store.Run(t.Context(), id)
+		require.NoError(t, err)
+	}
+}

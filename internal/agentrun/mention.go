@@ -51,19 +51,20 @@ func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
 		return Run{}, err
 	}
 	id := approvals.RunID(approvals.NewID("run", partition, derived("mention", string(threadID), m.Event)))
-	stored := false // by this delivery
+	durable := false // what is read next
 	for range maxConflicts {
 		run, err := r.c.Store.Run(ctx, id)
-		if err == nil && !stored {
-			// An earlier delivery of the event has stored it, and was perhaps told
-			// that it may be lost.
-			err = r.c.Store.Confirm(ctx, string(id))
-		}
-		if !errors.Is(err, approvals.ErrNotFound) {
+		switch {
+		case err == nil && durable, err != nil && !errors.Is(err, approvals.ErrNotFound):
 			return run, err
+		case err == nil:
+			// An earlier delivery of the event has stored it, and was perhaps told
+			// that it may be lost. The server that confirms may lack it.
+			err = r.c.Store.Confirm(ctx, string(id))
+		default:
+			err = r.mention(ctx, id, threadID, m)
 		}
-		err = r.mention(ctx, id, threadID, m)
-		stored = err == nil
+		durable = err == nil
 		if err != nil && !errors.Is(err, approvals.ErrConflict) {
 			return Run{}, err
 		}

@@ -108,20 +108,21 @@ func (r *Runner) Submit(ctx context.Context, q RemoteRequest) (RemoteRun, error)
 		return RemoteRun{}, err
 	}
 	id := RemoteRunID(q.Executor, q.Agent, q.Key)
-	stored := false // by this call
+	durable := false // what is read next
 	for range maxConflicts {
 		found, err := r.Remote(ctx, id)
-		if err == nil && !found.same(q) {
+		switch {
+		case err == nil && !found.same(q):
 			return RemoteRun{}, fmt.Errorf("%w: run %s", ErrKeyReused, id)
-		}
-		if err == nil && !stored {
-			err = r.c.Store.Confirm(ctx, string(id)) // it was perhaps said that it may be lost
-		}
-		if !errors.Is(err, approvals.ErrNotFound) {
+		case err == nil && durable, err != nil && !errors.Is(err, approvals.ErrNotFound):
 			return found, err
+		case err == nil:
+			// It was perhaps said that it may be lost. The server that confirms may lack it.
+			err = r.c.Store.Confirm(ctx, string(id))
+		default:
+			err = r.submit(ctx, id, q)
 		}
-		err = r.submit(ctx, id, q)
-		stored = err == nil
+		durable = err == nil
 		if err != nil && !errors.Is(err, approvals.ErrConflict) {
 			return RemoteRun{}, err
 		}

@@ -34,6 +34,7 @@ type hooked struct {
 	before   func(n int, c agentrun.Commit) error // called before the nth commit is made
 	after    func(n int, c agentrun.Commit) error // called after it was made
 	volatile func() bool                          // whether what was stored may be lost
+	replaced func()                               // called once, before Confirm: another server takes the place
 
 	mu      sync.Mutex
 	n       int
@@ -72,10 +73,22 @@ func (h *hooked) Commit(ctx context.Context, c agentrun.Commit) error {
 }
 
 func (h *hooked) Confirm(ctx context.Context, id string) error {
+	if f := h.replaced; f != nil {
+		h.replaced = nil
+		f()
+	}
 	if h.volatile != nil && h.volatile() {
 		return approvals.ErrNotDurable
 	}
 	return h.Store.Confirm(ctx, id)
+}
+
+// loses is a failover to a server that has nothing of the store.
+func (h *hooked) loses(t *testing.T) {
+	keys, err := server.Keys(t.Context(), h.Prefix()+":{p*").Result()
+	require.NoError(t, err)
+	require.NotEmpty(t, keys)
+	require.NoError(t, server.Del(t.Context(), keys...).Err())
 }
 
 // opened lists the batches that commits have opened.

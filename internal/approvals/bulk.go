@@ -1,7 +1,6 @@
 package approvals
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,22 +88,31 @@ func (k *Bulk) Sheet(ctx context.Context, id SheetID) (Sheet, error) {
 // is refused. What it decides is done by [Bulk.Work].
 func (k *Bulk) Submit(ctx context.Context, id SheetID, r RequestID, who Principal, ticked []int, reason string) (Sheet, error) {
 	c := Submission{Request: r, By: who, Ticked: ticked, Reason: reason, At: k.now()}
+	confirmed := false
 	for range maxTries {
 		s, err := k.Sheet(ctx, id)
 		if err != nil {
 			return Sheet{}, err
 		}
 		next, err := s.Submit(c)
-		if err != nil || next.Version == s.Version {
-			// It was submitted before, or it is refused because of that.
-			return next, cmp.Or(k.store.Confirm(ctx, string(id)), err)
-		}
-		err = k.commit(ctx, c.request(), s, next)
-		if err == nil {
-			return next, nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			return Sheet{}, err
+		switch {
+		case err == nil && next.Version != s.Version:
+			err = k.commit(ctx, c.request(), s, next)
+			if err == nil {
+				return next, nil
+			}
+			if !errors.Is(err, ErrConflict) {
+				return Sheet{}, err
+			}
+		case confirmed:
+			return next, err
+		default:
+			// It was submitted before, or it is refused because of that. The server that
+			// confirms may lack what was read, so it is read again.
+			if err := k.store.Confirm(ctx, string(id)); err != nil {
+				return next, err
+			}
+			confirmed = true
 		}
 	}
 	return Sheet{}, fmt.Errorf("submit sheet %s: %w", id, ErrConflict)

@@ -83,4 +83,8 @@ func TestASheetThatWasSubmittedBeforeIsConfirmed(t *testing.T) {
 	o.volatile = false
 	require.NoError(t, submit("r1"))
 	require.ErrorIs(t, submit("r2"), ErrSettled)
+
+	o.replaced = func() { o.sheets[s.ID] = s; clear(o.seen) }
+	require.NoError(t, submit("r1"))
+	require.NotEqual(t, s, o.sheets[s.ID], "it is stored again, by a server that lacked it")
 }

@@ -533,3 +533,40 @@ func TestAClaimThatIsNotDurableLeavesThatOfAnother(t *testing.T) {
 	require.ErrorIs(t, err, approvals.ErrNotDurable)
 	require.Equal(t, other, w.get(r.ID).Calls[0].ClaimedAt)
 }
+
+// A failing store loses in Confirm what another process has stored and was not confirmed:
+// Redis fails over to a replica that lacks it.
+type failing struct {
+	*state.Store
+	over func()
+}
+
+func (s failing) Confirm(ctx context.Context, id string) error {
+	s.over()
+	return s.Store.Confirm(ctx, id)
+}
+
+// A report that is repeated finds that of the first attempt. If that is lost before it is
+// durable, it is stored again, and not only answered.
+func TestAReportThatIsRepeatedIsStoredIfTheFirstIsLost(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	keys, err := w.client.Keys(ctx, w.prefix+":*memo:intake:"+string(r.ID)).Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	claimed, err := w.client.HGetAll(ctx, keys[0]).Result()
+	require.NoError(t, err)
+	ran := intake.Report{State: approvals.Ran}
+	_, err = w.Report(ctx, claude, r.ID, "c0", ran)
+	require.NoError(t, err)
+
+	once := sync.OnceFunc(func() { require.NoError(t, w.client.HSet(ctx, keys[0], claimed).Err()) })
+	s, err := intake.New(intake.Config{Store: failing{w.store, once}, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
+	require.NoError(t, err)
+	_, err = s.Report(ctx, claude, r.ID, "c0", ran)
+	require.NoError(t, err)
+	require.NotNil(t, w.get(r.ID).Calls[0].Report)
+}

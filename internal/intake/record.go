@@ -207,14 +207,6 @@ const maxTries = 64
 // update changes a memo under its version, starting from zero if there is none.
 // change reports whether there is something to store.
 func update[T any](ctx context.Context, s *Service, id, memo string, change func(v *T, stored bool) (bool, error)) (T, error) {
-	return updateBy(ctx, s, id, memo, s.save, change)
-}
-
-// updateBy is update with a function that stores: [Service.save] or [Service.keep].
-func updateBy[T any](
-	ctx context.Context, s *Service, id, memo string, store func(ctx context.Context, id, memo string, v any, version int64) error,
-	change func(v *T, stored bool) (bool, error),
-) (T, error) {
 	for range maxTries {
 		var v T
 		version, err := s.load(ctx, id, memo, &v)
@@ -225,24 +217,43 @@ func updateBy[T any](
 		if err != nil || !changed {
 			return v, err
 		}
-		if err = store(ctx, id, memo, v, version); !errors.Is(err, approvals.ErrConflict) {
+		if err = s.save(ctx, id, memo, v, version); !errors.Is(err, approvals.ErrConflict) {
 			return v, err
 		}
 	}
 	var zero T
-	return zero, fmt.Errorf("change %s of %s: lost %d races: %w", memo, id, maxTries, approvals.ErrConflict)
+	return zero, lost(id, memo)
 }
 
-// change changes the record of a request, and returns once the change is durable. What is
-// so already may not be: see [Store].Confirm.
+// change changes the record of a request. What it returns is durable, also if another has
+// stored it.
 func (s *Service) change(ctx context.Context, id approvals.RunID, change func(*record) (bool, error)) (record, error) {
-	return updateBy(ctx, s, string(id), recordMemo, s.keep, func(r *record, stored bool) (bool, error) {
-		switch {
-		case !stored:
-			return false, fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
-		case !r.RemovedAt.IsZero():
-			return false, &RemovedError{Request: id, At: r.RemovedAt}
+	confirmed := false
+	for range maxTries {
+		r, version, err := s.record(ctx, id)
+		if err != nil {
+			return r, err
 		}
-		return change(r)
-	})
+		changed, err := change(&r)
+		switch {
+		case err != nil, !changed && confirmed:
+			return r, err
+		case changed:
+			if err = s.keep(ctx, string(id), recordMemo, r, version); !errors.Is(err, approvals.ErrConflict) {
+				return r, err
+			}
+		default:
+			// Whoever stored it was perhaps told that it may be lost, and the server that
+			// confirms now may lack it: it is read again.
+			if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
+				return r, err
+			}
+			confirmed = true
+		}
+	}
+	return record{}, lost(string(id), recordMemo)
+}
+
+func lost(id, memo string) error {
+	return fmt.Errorf("change %s of %s: lost %d races: %w", memo, id, maxTries, approvals.ErrConflict)
 }

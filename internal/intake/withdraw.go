@@ -40,9 +40,6 @@ func (s *Service) Withdraw(ctx context.Context, c Client, id approvals.RunID, re
 	if err != nil {
 		return Request{}, err
 	}
-	if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
-		return Request{}, err
-	}
 	s.hubs.wake(id)
 	return s.Get(ctx, c, id)
 }

@@ -122,6 +122,16 @@ func (s *testStore) Confirm(ctx context.Context, id string) error {
 	return s.kept.Confirm(ctx, id)
 }
 
+func (s *testStore) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	s.mu.Lock()
+	err := cmp.Or(s.fail, s.volatile)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.kept.KeepMemo(ctx, id, surface, data, version)
+}
+
 func (s *testStore) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
 	if err := s.broken(); err != nil {
 		return nil, 0, err

@@ -46,7 +46,7 @@ func (a Absences) Load(ctx context.Context) (approvals.Absences, int64, error) {
 }
 
 // Change stores what change makes of the absences, and returns them as they were
-// before and are now. change may run more than once.
+// before and are now, once that is durable. change may run more than once.
 func (a Absences) Change(ctx context.Context, change func(approvals.Absences) (approvals.Absences, error)) (before, after approvals.Absences, err error) {
 	for range memo.Attempts {
 		as, version, err := a.Load(ctx)
@@ -61,9 +61,9 @@ func (a Absences) Change(ctx context.Context, change func(approvals.Absences) (a
 		if err != nil {
 			return nil, nil, err
 		}
-		err = a.memos.CommitMemo(ctx, a.key(), AbsencesOf, raw, version, 0)
+		err = a.memos.KeepMemo(ctx, a.key(), AbsencesOf, raw, version)
 		if err == nil {
-			return as, next, a.memos.Confirm(ctx, a.key())
+			return as, next, nil
 		}
 		if !errors.Is(err, approvals.ErrConflict) {
 			return nil, nil, err

@@ -250,13 +250,13 @@ func (brokenMemos) CommitMemo(context.Context, string, string, []byte, int64, in
 	return errSlack
 }
 
+func (brokenMemos) KeepMemo(context.Context, string, string, []byte, int64) error { return errSlack }
+
 func (brokenMemos) Redraw(context.Context, string, string, string, []byte, int64) error {
 	return errSlack
 }
 
 func (brokenMemos) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
-
-func (brokenMemos) Confirm(context.Context, string) error { return errSlack }
 
 // A defect in one question ends neither the process nor what waits for it.
 func TestADefectInAQuestionIsAnError(t *testing.T) {

@@ -208,13 +208,15 @@ func (m oneMemo) CommitMemo(context.Context, string, string, []byte, int64, int6
 	return approvals.ErrConflict
 }
 
+func (m oneMemo) KeepMemo(context.Context, string, string, []byte, int64) error {
+	return approvals.ErrConflict
+}
+
 func (m oneMemo) Redraw(context.Context, string, string, string, []byte, int64) error {
 	return approvals.ErrConflict
 }
 
 func (oneMemo) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
-
-func (oneMemo) Confirm(context.Context, string) error { return nil }
 
 // A click on a known card starts no follow-up after its answer.
 func TestOnlyAnUnknownCopyOfACardIsAdopted(t *testing.T) {

@@ -135,17 +135,16 @@ func (l Notes[T]) edit(ctx context.Context, id string, change func(*T)) (Record[
 // Store keeps bytes of a surface beside a document. MemoVersion reads only their version,
 // 0 if there are none. CommitMemo stores them if the memo still has the version, and
 // returns [approvals.ErrConflict] otherwise. With drawn > 0 it also removes the due entry
-// of the surface, if the document still has that version. Redraw stores them on the same
-// condition and makes the document due for work of the kind. Confirm returns once
-// everything in the partition of the document is durable; a memo that was only
-// committed may be lost with the machine of the store. Prefetch returns a context in
-// which the first read of any of these documents reads all of them, and each is
-// handed out once.
+// of the surface, if the document still has that version. KeepMemo stores them on the same
+// condition and returns once they are durable; what was only committed may be lost with
+// the machine of the store. Redraw does it on that condition too, and makes the document
+// due for work of the kind. Prefetch returns a context in which the first read of any of
+// these documents reads all of them, and each is handed out once.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	MemoVersion(ctx context.Context, id, surface string) (int64, error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
+	KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error
 	Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error
-	Confirm(ctx context.Context, id string) error
 	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 }

@@ -270,10 +270,7 @@ func (r *Reviews) decide(ctx context.Context, id, digest string, verdict mcptool
 			return doc, fmt.Errorf("%w: %w", approvals.ErrInvalid, err)
 		}
 	}
-	if err := r.c.Store.CommitMemo(ctx, PinsID, PinsSurface, next.Bytes(), version, 0); err != nil {
-		return doc, err
-	}
-	if err := r.c.Store.Confirm(ctx, PinsID); err != nil {
+	if err := r.c.Store.KeepMemo(ctx, PinsID, PinsSurface, next.Bytes(), version); err != nil {
 		return doc, err
 	}
 	r.c.Log.InfoContext(ctx, "an owner decided about the tools of an MCP server", slog.String("agent", doc.Agent), slog.String("server", doc.Server),
