@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,6 +80,9 @@ func (b *bot) reload(ctx context.Context) {
 // newAgents returns the agents of the configuration. Their models are asked through
 // what the function makes of them.
 func newAgents(c config.Config, e config.Environment, sets config.ToolSets, through func(name string, m agentrun.Model) agentrun.Model, log *slog.Logger) (map[string]agentrun.Agent, error) {
+	if err := openaimodel.CheckBaseURL(e.OpenAIBaseURL); err != nil {
+		return nil, fmt.Errorf("OPENAI_BASE_URL: %w", err)
+	}
 	agents := map[string]agentrun.Agent{}
 	var problems []error
 	for _, a := range c.Agents {
@@ -92,7 +94,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, API: openaimodel.API(a.ModelAPI), Hosted: hosted(a, e), Timeout: a.Timeout, Log: log, Now: time.Now,
 		})
 		if err != nil {
-			problems = append(problems, fmt.Errorf("agent %s: %s", a.Name, strings.ReplaceAll(err.Error(), "openaimodel: Config.BaseURL ", "OPENAI_BASE_URL: ")))
+			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
 			continue
 		}
 		agents[a.Name] = agentrun.Agent{

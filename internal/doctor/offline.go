@@ -192,10 +192,8 @@ func (c *checker) checkEnvironment() {
 	} else {
 		_ = client.Close() // it was never used
 	}
-	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: c.Now}); err != nil {
-		for _, p := range config.Problems(err) {
-			c.problem("", "OPENAI_BASE_URL: %s", strings.TrimPrefix(p.Error(), "openaimodel: Config.BaseURL "))
-		}
+	if err := openaimodel.CheckBaseURL(e.OpenAIBaseURL); err != nil {
+		c.problem("", "OPENAI_BASE_URL: %s", err)
 	}
 	if len(c.all) == before {
 		c.fine("environment: everything that is required is set")

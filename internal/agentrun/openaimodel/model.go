@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -97,14 +98,10 @@ func New(c Config) (*Model, error) {
 	problem(m.timeout < 0 || m.first < 0 || m.idle < 0, "Config.Timeout, First and Idle must not be negative")
 	problem(m.attempts < 0, "Config.Attempts must not be negative")
 	baseURL := cmp.Or(c.BaseURL, DefaultBaseURL)
-	base, err := url.Parse(baseURL)
-	if err != nil { // its text holds the URL, and so perhaps a password
-		problem(true, "Config.BaseURL is not a URL")
-		return nil, errors.Join(problems...)
+	base, err := parseBaseURL(baseURL)
+	if err != nil {
+		problem(true, "Config.BaseURL "+err.Error())
 	}
-	problem((base.Scheme != "http" && base.Scheme != "https") || base.Host == "",
-		"Config.BaseURL must begin with http:// or https:// and name a host")
-	problem(base.RawQuery != "" || base.Fragment != "", "Config.BaseURL must have neither ? nor #")
 	if err := m.checkHosted(); err != nil {
 		problems = append(problems, err)
 	}
@@ -114,6 +111,31 @@ func New(c Config) (*Model, error) {
 	m.baseURL = func() string { return baseURL }
 	m.userinfo = func() []string { return userinfo(base) }
 	return m, nil
+}
+
+// CheckBaseURL returns what is wrong with a [Config].BaseURL. The error does not quote it:
+// it may hold a password.
+func CheckBaseURL(baseURL string) error {
+	_, err := parseBaseURL(cmp.Or(baseURL, DefaultBaseURL))
+	return err
+}
+
+func parseBaseURL(baseURL string) (*url.URL, error) {
+	base, err := url.Parse(baseURL)
+	if err != nil {
+		return nil, errors.New("is not a URL")
+	}
+	var must []string
+	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		must = append(must, "must begin with http:// or https:// and name a host")
+	}
+	if base.RawQuery != "" || base.Fragment != "" {
+		must = append(must, "must have neither ? nor #")
+	}
+	if len(must) > 0 {
+		return nil, errors.New(strings.Join(must, ", and "))
+	}
+	return base, nil
 }
 
 func (m *Model) fillIn() {
