@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // A request is one from the mention to the answer: a batch of which two calls are
@@ -230,10 +231,17 @@ func (r *request) tells(user string, card message, call, text string, opens bool
 	return false
 }
 
-func (r *request) batch(id approvals.BatchID) approvals.Batch {
-	r.people.t.Helper()
-	b, err := r.records.Batch(r.people.t.Context(), id)
-	require.NoError(r.people.t, err)
+// batch reads a batch. A cluster cannot be read while a primary that died has no successor.
+func (r *request) batch(id approvals.BatchID) (b approvals.Batch) {
+	t := r.people.t
+	t.Helper()
+	statetest.Await(t, "the batch to be read", func() bool {
+		var err error
+		if b, err = r.records.Batch(t.Context(), id); err != nil {
+			require.ErrorContains(t, err, "CLUSTERDOWN")
+		}
+		return err == nil
+	})
 	return b
 }
 

@@ -1,7 +1,9 @@
 package statetest
 
 import (
+	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,17 +70,30 @@ func NewNodes(tb testing.TB) *Nodes {
 	return n
 }
 
-// ready returns when all nodes know that each slot is served.
+// ready returns when all nodes know that each slot is served, and by whom. If a primary
+// dies before, its replica may not know all of its slots: these are served by none then,
+// until an operator helps.
 func (n *Nodes) ready() {
 	n.tb.Helper()
 	for _, s := range n.shards {
 		for _, i := range []*Instance{s.primary, s.replica} {
 			Await(n.tb, "the cluster to be ready", func() bool {
 				info := i.Client.ClusterInfo(n.tb.Context()).Val()
-				return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:"+strconv.Itoa(allSlots))
+				return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:"+strconv.Itoa(allSlots)) &&
+					n.served(i) == n.served(n.shards[0].primary)
 			})
 		}
 	}
+}
+
+// served says which primary serves which slots, as the node knows it.
+func (n *Nodes) served(by *Instance) string {
+	var all []string
+	for _, s := range by.Client.ClusterSlots(n.tb.Context()).Val() {
+		all = append(all, fmt.Sprint(s.Start, "-", s.End, " ", s.Nodes[0].ID))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
 }
 
 // FailOver kills a primary, and returns when its replica has taken its place and the
