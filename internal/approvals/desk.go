@@ -182,6 +182,11 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 	return b, skipped, nil
 }
 
+// DecidedAll reports whether this request has made these decisions, and not another one.
+func (d *Desk) DecidedAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (bool, error) {
+	return d.commits.answered(ctx, id, requestOfAll(r, cmds))
+}
+
 // Retract commits the taking back of a decision.
 func (d *Desk) Retract(ctx context.Context, id BatchID, r RequestID, cmd Retract) (Batch, error) {
 	cmd.At = d.at(cmd.At)

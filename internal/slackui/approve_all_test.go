@@ -72,7 +72,27 @@ func TestAPressOnApproveAllIsNotCountedAgainAfterItWasTakenBack(t *testing.T) {
 	for i := range 4 {
 		require.Empty(t, o.batch(b.ID).Approvals[i].Decisions)
 	}
-	require.Empty(t, o.whispers("U0BOB", root))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	require.Empty(t, o.Calls("chat.postEphemeral"))
+	require.Equal(t, 1, o.log.says("calls approved together"))
+}
+
+// A press that Slack delivers again had its answer. Another press is told that it counts
+// already.
+func TestAPressOnApproveAllThatIsDeliveredAgainSaysNothing(t *testing.T) {
+	two := sre
+	two.Need = 2
+	o, root, b := one(t, four(two)...)
+	press := inOps(pressed("U0BOB", "1.a", "all.0", allOf(b, 0, 1, 2, 3)), root)
+	for range 2 {
+		require.Equal(t, 200, o.deliver(press))
+	}
+	require.Equal(t, 200, o.deliver(inOps(pressed("U0BOB", "2.b", "all.0", allOf(b, 0, 1, 2, 3)), root)))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	said := o.Calls("chat.postEphemeral")
+	require.Len(t, said, 1)
+	require.Contains(t, said[0].Request, "already+approved")
+	require.Equal(t, b.Version+4, o.batch(b.ID).Version)
 	require.Equal(t, 1, o.log.says("calls approved together"))
 }
 

@@ -81,8 +81,12 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		left = append(left, leftCall{a: a, why: why})
 	}
 	if repeated && len(left) == 0 {
+		delivered, err := s.cfg.Desk.DecidedAll(ctx, b.ID, s.requestAll(p, value), cmds)
+		if err == nil && !delivered {
+			err = respond.ErrCounted
+		}
 		at.Approval, _ = after.Approval(cmds[0].Call)
-		return at, false, respond.ErrCounted
+		return at, err == nil, err
 	}
 	if len(left) > 0 {
 		err = s.tellLeft(ctx, p, shown, len(cmds)-len(skipped), left)

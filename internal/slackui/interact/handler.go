@@ -151,6 +151,7 @@ type Desk interface {
 	Case(ctx context.Context, b approvals.Batch, call approvals.ToolCallID, shown approvals.Digest, who approvals.Resolver) (approvals.Case, error)
 	DecideCase(ctx context.Context, c approvals.Case, r approvals.RequestID, v approvals.Verdict, reason string) (approvals.Case, error)
 	DecideAll(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmds []approvals.Decide) (approvals.Batch, []approvals.Skipped, error)
+	DecidedAll(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmds []approvals.Decide) (bool, error)
 	RetractCase(ctx context.Context, c approvals.Case, r approvals.RequestID) (approvals.Case, error)
 	AmendCase(ctx context.Context, c approvals.Case, r approvals.RequestID, args json.RawMessage) (approvals.Case, error)
 	Confirm(ctx context.Context, b approvals.Batch) error
