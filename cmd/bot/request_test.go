@@ -195,7 +195,13 @@ func (r *request) decide(id approvals.BatchID, card message, most int) {
 				continue
 			}
 			r.said[key], most = true, most-1
-			require.True(r.people.t, r.stored(id, v.user, v.tool, verdict), "%s of %s about %s was acknowledged and is not stored", verdict, v.user, v.tool)
+			if !r.stored(id, v.user, v.tool, verdict) {
+				var reads []string
+				for _, m := range r.people.thread(v.user, r.root) {
+					reads = append(reads, m.words())
+				}
+				require.Fail(r.people.t, "acknowledged and not stored", "%s of %s about %s; in the thread they read %q", verdict, v.user, v.tool, reads)
+			}
 		}
 	}
 }
