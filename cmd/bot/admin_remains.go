@@ -17,28 +17,24 @@ func (a admin) remains(ctx context.Context, id approvals.RunID, unknown error, a
 		return unknown
 	}
 	var asked asking
-	if err := a.eachFact(ctx, n, asked.note); err != nil {
-		return fmt.Errorf("read the facts about run %s: %w", id, err)
+	for e, err := range a.events(ctx, n) {
+		if err != nil {
+			return fmt.Errorf("read the facts about run %s: %w", id, err)
+		}
+		asked.note(e)
 	}
 	of := asked.chain(id)
 	if len(of) == 0 {
 		return unknown
 	}
 	var told []moment
-	err = a.eachFact(ctx, n, func(e approvals.Event) {
-		run, ok := of[approvals.BatchOf(e)]
-		if !ok {
-			return
+	for m, err := range a.factsOf(ctx, n) {
+		if err != nil {
+			return fmt.Errorf("read the facts about run %s: %w", id, err)
 		}
-		factOf(e, func(m moment) {
-			if m.Run = run; m.Kind == factOpened {
-				m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, after(" for ", m.By), m.What)
-			}
+		if of[m.Batch] {
 			told = append(told, m)
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("read the facts about run %s: %w", id, err)
+		}
 	}
 	if asJSON {
 		return a.sayJSON(told)
@@ -71,9 +67,9 @@ func (a *asking) note(e approvals.Event) {
 	}
 }
 
-// chain returns what the run asked, and those before and after it, each with its run.
-// The id may also be that of a batch.
-func (a *asking) chain(id approvals.RunID) map[approvals.BatchID]approvals.RunID {
+// chain returns what the run asked, and those before and after it. The id may also be that
+// of a batch.
+func (a *asking) chain(id approvals.RunID) map[approvals.BatchID]bool {
 	for run, batch := range a.asked {
 		if string(batch) == string(id) {
 			id = run
@@ -82,12 +78,12 @@ func (a *asking) chain(id approvals.RunID) map[approvals.BatchID]approvals.RunID
 	for before, ok := a.before[id]; ok; before, ok = a.before[id] {
 		id = before
 	}
-	all := map[approvals.BatchID]approvals.RunID{}
+	all := map[approvals.BatchID]bool{}
 	for next := []approvals.RunID{id}; len(next) > 0; {
 		run := next[0]
 		next = next[1:]
-		if batch, ok := a.asked[run]; ok && all[batch] == "" {
-			all[batch] = run
+		if batch, ok := a.asked[run]; ok && !all[batch] {
+			all[batch] = true
 			next = append(next, afterAsking(run, batch)...)
 		}
 	}

@@ -170,30 +170,15 @@ func (a admin) facts(ctx context.Context, id approvals.BatchID) (of []approvals.
 	if err != nil {
 		return nil, err
 	}
-	err = a.eachFact(ctx, n, func(e approvals.Event) {
+	for e, err := range a.events(ctx, n) {
+		if err != nil {
+			return nil, err
+		}
 		if approvals.BatchOf(e) == id {
 			of = append(of, e)
 		}
-	})
-	return of, err
-}
-
-// eachFact calls f with the facts of a partition in their order.
-func (a admin) eachFact(ctx context.Context, partition int, f func(approvals.Event)) error {
-	feed := state.NewFeed(a.store)
-	for after := ""; ; {
-		page, err := feed.Facts(ctx, partition, after, 1000)
-		if err != nil {
-			return err
-		}
-		for _, e := range page {
-			after = e.ID
-			f(e.Event)
-		}
-		if len(page) < 1000 {
-			return nil
-		}
 	}
+	return of, nil
 }
 
 // delivered adds the webhook messages about the run.

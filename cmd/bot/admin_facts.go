@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// adminFacts prints what people were asked and decided in a time, about all requests.
+func adminFacts(ctx context.Context, in *call) error {
+	var want wantedFacts
+	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
+	in.flags.Func("until", "Only what happened before this `TIME`, which is written in the same way.", want.until.set)
+	by := in.flags.String("by", "", "Only what this `PERSON` asked for or decided, or what a delegate decided in their place: a user id of Slack, such as U0123456789.")
+	in.flags.StringVar(&want.agent, "agent", "", "Only requests of the agent with this `NAME`.")
+	asJSON := in.flags.Bool("json", false, "Write an object of JSON in each line.")
+	return administer(ctx, in, func(a admin, _ []string) error {
+		want.by = approvals.UserID(*by)
+		return a.allFacts(ctx, want, *asJSON)
+	})
+}
+
+// wantedFacts says which facts are printed. What is zero does not matter.
+type wantedFacts struct {
+	since, until instant
+	by           approvals.UserID
+	agent        string
+}
+
+// An instant is the value of a flag.
+type instant struct{ time.Time }
+
+func (i *instant) set(value string) error {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(layout, value); err == nil {
+			i.Time = at
+			return nil
+		}
+	}
+	return errors.New("it must be a day such as 2026-01-31 or a time such as 2026-01-31T15:04:05Z")
+}
+
+func (w wantedFacts) has(m moment) bool {
+	return !m.At.Before(w.since.Time) && (w.until.IsZero() || m.At.Before(w.until.Time)) &&
+		(w.by == "" || m.By == w.by || slices.Contains(m.DelegateOf, w.by)) && (w.agent == "" || m.Agent == w.agent)
+}
+
+// allFacts prints the facts of all partitions, those of each in the order in which they
+// were committed, and otherwise the oldest first.
+func (a admin) allFacts(ctx context.Context, want wantedFacts, asJSON bool) error {
+	type head struct {
+		first moment
+		next  func() (moment, error, bool)
+	}
+	var heads []head
+	for n := range approvals.Partitions {
+		next, stop := iter.Pull2(a.factsOf(ctx, n))
+		defer stop()
+		heads = append(heads, head{next: next})
+	}
+	// advance takes the next fact of a partition, and reports whether there is one.
+	advance := func(h *head) (ok bool, err error) {
+		h.first, err, ok = h.next()
+		return ok, err
+	}
+	var rest []head
+	for _, h := range heads {
+		ok, err := advance(&h)
+		if err != nil {
+			return fmt.Errorf("read the facts: %w", err)
+		}
+		if ok {
+			rest = append(rest, h)
+		}
+	}
+	printed := 0
+	for len(rest) > 0 {
+		oldest := 0
+		for i := range rest {
+			if rest[i].first.At.Before(rest[oldest].first.At) {
+				oldest = i
+			}
+		}
+		if m := rest[oldest].first; want.has(m) {
+			printed++
+			if err := a.sayFact(m, asJSON); err != nil {
+				return err
+			}
+		}
+		ok, err := advance(&rest[oldest])
+		if err != nil {
+			return fmt.Errorf("read the facts: %w", err)
+		}
+		if !ok {
+			rest = slices.Delete(rest, oldest, oldest+1)
+		}
+	}
+	if asJSON {
+		return nil
+	}
+	return a.say(counted(printed, "fact", "facts") + "\n")
+}
+
+func (a admin) sayFact(m moment, asJSON bool) error {
+	if !asJSON {
+		return a.say(m.line())
+	}
+	doc, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode a fact: %w", err)
+	}
+	return a.say(escaped(string(doc)) + "\n")
+}
+
+// factsOf yields the facts of a partition, each with its run, its agent and its tool.
+func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, error] {
+	type asked struct {
+		run   approvals.RunID
+		agent string
+		tools map[approvals.ToolCallID]string
+	}
+	return func(yield func(moment, error) bool) {
+		of := map[approvals.BatchID]*asked{}
+		for e, err := range a.events(ctx, partition) {
+			if err != nil {
+				yield(moment{}, err)
+				return
+			}
+			opened, first := e.(approvals.Opened)
+			if first {
+				of[opened.Batch] = &asked{opened.Run, opened.Agent, map[approvals.ToolCallID]string{}}
+			}
+			var all []moment
+			factOf(e, func(m moment) { all = append(all, m) })
+			for _, m := range all {
+				if about := of[m.Batch]; about != nil {
+					m.Run, m.Agent = about.run, about.agent
+					if first {
+						about.tools[m.Call] = m.Tool
+						m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, after(" for ", m.By), m.What)
+					} else if m.Tool = about.tools[m.Call]; m.Tool != "" {
+						m.What += fmt.Sprintf(" (%s of agent %s)", m.Tool, m.Agent)
+					}
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// events yields the facts of a partition in their order, as they are stored.
+func (a admin) events(ctx context.Context, partition int) iter.Seq2[approvals.Event, error] {
+	const atOnce = 1000
+	return func(yield func(approvals.Event, error) bool) {
+		feed := state.NewFeed(a.store)
+		for after := ""; ; {
+			page, err := feed.Facts(ctx, partition, after, atOnce)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, e := range page {
+				if after = e.ID; !yield(e.Event, nil) {
+					return
+				}
+			}
+			if len(page) < atOnce {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// factLines is what a program reads of the facts.
+func factLines(f *follower, args ...string) (all []moment) {
+	f.t.Helper()
+	for line := range strings.Lines(f.admin(append([]string{"facts", "--json"}, args...)...)) {
+		var m moment
+		require.NoError(f.t, json.Unmarshal([]byte(line), &m))
+		all = append(all, m)
+	}
+	return all
+}
+
+// An auditor who knows no id reads who asked for what and who decided it, of all requests,
+// the oldest first.
+func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
+	f := deferral(t)
+	from := time.Now()
+	client := intake.Client{Name: "refunds", Owner: dave, Channel: ops, Credential: "c", OpenLimit: 10, PerMinute: 100}
+	r, err := f.b.intake.Ask(t.Context(), client, intake.Ask{
+		Door: "api", ExternalID: "x", Calls: []intake.Call{{ID: "c1", Tool: "refund", Args: json.RawMessage(`{"of": "a.txt"}`)}},
+	})
+	require.NoError(t, err)
+	_, err = f.b.intake.Withdraw(t.Context(), client, r.ID, "")
+	require.NoError(t, err)
+	f.approves()
+	f.sees("what became of the call", func() bool { return len(factLines(f)) == 8 })
+
+	facts := factLines(f)
+	var said []string
+	for i, m := range facts {
+		said = append(said, m.Agent+" "+m.Tool+" "+string(m.Kind)+" "+string(m.Verdict)+m.Status+m.State)
+		require.NotEmpty(t, m.Run)
+		require.False(t, i > 0 && m.At.Before(facts[i-1].At), "they are in order")
+	}
+	require.Equal(t, []string{
+		"ops delete_file opened ", "refunds refund opened ", "refunds refund settled withdrawn", "refunds  resolved ",
+		"ops delete_file decided approve", "ops delete_file settled approved", "ops  resolved ", "ops delete_file concluded failed",
+	}, said)
+	require.Equal(t, facts[0].Digest, facts[4].Digest)
+
+	require.Equal(t, facts[1:4], factLines(f, "--agent", "refunds"))
+	require.Equal(t, facts[4:5], factLines(f, "--by", "U0BOB"))
+	require.Equal(t, facts[:1], factLines(f, "--until", from.Truncate(time.Second).Add(time.Second).UTC().Format(time.RFC3339), "--agent", "ops")[:1])
+	require.Empty(t, factLines(f, "--since", from.AddDate(0, 0, 2).Format(time.DateOnly)))
+
+	text := f.admin("facts")
+	require.Contains(t, text, "\tU0BOB decided: approve (delete_file of agent ops)\t")
+	require.Contains(t, text, "\tagent refunds for U0DAVE: people are asked about refund\t"+string(r.ID)+" ")
+	require.True(t, strings.HasSuffix(text, "\n8 facts\n"), text)
+	requireNothingForeign(t, text)
+	require.ErrorContains(t, run(t.Context(), []string{"admin", "facts", "--since", "yesterday"}, f.o.Environ, &strings.Builder{}, &strings.Builder{}), "2026-01-31")
+}
+
+// Of those who may decide for someone who is away, both are found.
+func TestTheFactsOfAPersonHaveWhatADelegateDecided(t *testing.T) {
+	m := moment{Kind: factDecided, By: "U0DAVE", DelegateOf: []approvals.UserID{"U0BOB"}}
+	for by, found := range map[approvals.UserID]bool{"U0BOB": true, "U0DAVE": true, "U0CAROL": false} {
+		require.Equal(t, found, wantedFacts{by: by}.has(m), by)
+	}
+}
