@@ -98,10 +98,14 @@ func (s *interactions) click(in Click) (object, ClickOutcome, error) {
 	if e["confirm"] != nil && !in.Confirmed {
 		return nil, ClickOutcome{Confirm: e["confirm"]}, nil
 	}
-	values := blockkit.InitialState(at.blocks)
-	if state != nil && values[str(b["block_id"])] != nil {
-		values[str(b["block_id"])][str(e["action_id"])] = state
+	if state != nil {
+		m.enter(at.person.ID, str(b["block_id"]), str(e["action_id"]), state)
 	}
+	if waits(b) {
+		return nil, ClickOutcome{}, nil
+	}
+	values := blockkit.InitialState(at.blocks)
+	blockkit.Keep(at.blocks, values, m.entered[at.person.ID])
 	payload := s.interaction(m.app, "block_actions", at.person, "")
 	payload["container"] = at.container()
 	payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
@@ -135,13 +139,20 @@ func (s *interactions) clickView(in Click) (object, ClickOutcome, error) {
 		v.values[str(b["block_id"])][str(e["action_id"])] = state
 		s.changed()
 	}
-	if dispatch, _ := b["dispatch_action"].(bool); b["type"] == "input" && !dispatch {
-		return nil, ClickOutcome{}, nil // the value travels with the submission
+	if waits(b) {
+		return nil, ClickOutcome{}, nil
 	}
 	payload := s.viewInteraction("block_actions", at.person, v)
 	payload["container"] = at.container()
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
+}
+
+// waits reports whether what is entered into a block is not sent by itself: it
+// is in the state of the next click, or of the submission.
+func waits(b object) bool {
+	dispatch, _ := b["dispatch_action"].(bool)
+	return b["type"] == "input" && !dispatch
 }
 
 // interaction is what every interaction payload starts with. viewID is the

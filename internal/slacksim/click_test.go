@@ -1,6 +1,7 @@
 package slacksim_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -195,4 +196,41 @@ func TestClickWithoutAnInteractivityURL(t *testing.T) {
 	out, err := w.Click(click(ts, "approve"))
 	require.NoError(t, err)
 	require.Contains(t, out.VisibleError, "not configured")
+}
+
+// What a person chose or typed in a message is in the state of their next
+// click, until their client starts again. An input block sends nothing by
+// itself unless it says so.
+func TestInputsOfAMessageAreInTheStateOfTheNextClick(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	options := `"options":[{"text":` + plainX + `,"value":"a"},{"text":` + plainX + `,"value":"b"}]`
+	blocks := `[{"type":"input","block_id":"why","label":` + plainX + `,"element":{"type":"plain_text_input","action_id":"text"}},` +
+		`{"type":"actions","block_id":"do","elements":[{"type":"static_select","action_id":"pick",` + options + `},` +
+		`{"type":"button","action_id":"deny","text":` + plainX + `}]}]`
+	ts := w.post(t, blocks)
+	enter := func(action string, value any) {
+		in := click(ts, action)
+		in.Value = value
+		_, err := w.Click(in)
+		require.NoError(t, err)
+	}
+	state := func(user string) []any {
+		in := click(ts, "deny")
+		in.User = user
+		_, err := w.Click(in)
+		require.NoError(t, err)
+		p := w.app.last(t, "/interactivity").payload(t)
+		return []any{dig(t, p, "state", "values", "why", "text", "value"), dig(t, p, "state", "values", "do", "pick", "selected_option")}
+	}
+	enter("text", "not today")
+	require.Empty(t, w.app.requests("/interactivity"), "an input block without dispatch_action")
+	enter("pick", "b")
+	require.Len(t, w.app.requests("/interactivity"), 1)
+	b := map[string]any{"text": map[string]any{"type": "plain_text", "text": "x"}, "value": "b"}
+	require.Equal(t, []any{"not today", b}, state("bob"))
+	require.Equal(t, []any{nil, nil}, state("carol"), "of another person")
+	w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "again", "blocks": json.RawMessage(blocks)})
+	require.Equal(t, []any{"not today", b}, state("bob"), "the elements are still there")
+	require.NoError(t, w.Reload("bob"))
+	require.Equal(t, []any{nil, nil}, state("bob"))
 }

@@ -182,6 +182,9 @@ func (s *persons) Reload(user string) error {
 	}
 	for _, c := range s.channels {
 		c.remove(func(m *message) bool { return m.visibleTo == p.ID })
+		for _, m := range c.messages {
+			delete(m.entered, p.ID)
+		}
 	}
 	s.screens.dropStack(p.ID)
 	s.changed()

@@ -120,30 +120,13 @@ func (s *screens) buildView(in *installation, o object, on blockkit.Surface, use
 	fresh.root = fresh.id
 	if replacing != nil {
 		fresh.id, fresh.root, fresh.previous = replacing.id, replacing.root, replacing.previous
-		fresh.keepInputs(replacing)
+		blockkit.Keep(list, fresh.values, replacing.values)
 	}
 	return fresh, nil
 }
 
 func (s *screens) allViews() []*view {
 	return append(slices.Collect(maps.Values(s.views)), slices.Collect(maps.Values(s.homes))...)
-}
-
-// keepInputs carries over what was entered into elements that are still
-// there: same block_id, same action_id, same type.
-func (v *view) keepInputs(old *view) {
-	blockkit.Walk(v.blocks(), func(b, e object) {
-		blockID, _ := b["block_id"].(string)
-		actionID, _ := e["action_id"].(string)
-		state, ok := old.values[blockID][actionID]
-		if !ok || state["type"] != e["type"] {
-			return
-		}
-		if v.values[blockID] == nil {
-			v.values[blockID] = map[string]object{}
-		}
-		v.values[blockID][actionID] = state
-	})
 }
 
 // push puts a new view on top of its user's stack. The caller holds mu.

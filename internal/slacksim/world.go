@@ -129,7 +129,22 @@ type message struct {
 	clientID     string
 	visibleTo    string // an ephemeral message: the one person who sees it
 	broadcast    bool
-	stream       *streamed // a message that is, or was, streamed
+	entered      map[string]map[string]map[string]object // by person, block_id and action_id
+	stream       *streamed                               // a message that is, or was, streamed
+}
+
+// enter keeps what a person chose or typed in the message.
+func (m *message) enter(person, blockID, actionID string, state object) {
+	if m.entered == nil {
+		m.entered = map[string]map[string]map[string]object{}
+	}
+	if m.entered[person] == nil {
+		m.entered[person] = map[string]map[string]object{}
+	}
+	if m.entered[person][blockID] == nil {
+		m.entered[person][blockID] = map[string]object{}
+	}
+	m.entered[person][blockID][actionID] = state
 }
 
 // person finds a person by id or name. The caller holds mu.

@@ -58,6 +58,18 @@ func InitialState(list []any) map[string]map[string]object {
 	return values
 }
 
+// Keep puts into values, the initial state of list, what was entered into elements that are still there:
+// same block_id, same action_id, same type.
+func Keep(list []any, values, entered map[string]map[string]object) {
+	Walk(list, func(b, e object) {
+		blockID, actionID := str(b["block_id"]), str(e["action_id"])
+		state, was := entered[blockID][actionID]
+		if _, holds := values[blockID][actionID]; was && holds && state["type"] == e["type"] {
+			values[blockID][actionID] = state
+		}
+	})
+}
+
 // Texts reads an input as a list of strings.
 func Texts(input any) []string {
 	switch v := input.(type) {

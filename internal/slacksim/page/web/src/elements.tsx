@@ -81,12 +81,18 @@ function useField({ block, element }: ElementProps) {
   const input = block.type === "input" && surface.enter;
   const value = (input ? surface.entered?.(block, element) : local) ?? kept;
   const set = (v: Entered) => (input ? surface.enter!(block, element, v) : setLocal(v));
-  /** commit is set for something that is complete: an option, a date. */
+  /** commit is set for something that is complete: an option, a date. What is entered into a modal goes with its submission. */
   const commit = (v: Entered) => {
     set(v);
-    if (block.type !== "input" || block.dispatch_action) act(v);
+    if (!input || block.dispatch_action) act(v);
   };
-  return { value, set, commit, busy, after };
+  const sent = useRef<Promise<unknown>>(Promise.resolve());
+  /** type is for text that is not complete. In a message it is in the state of the next click, so the simulator gets it. */
+  const type = (v: Entered) => {
+    set(v);
+    if (block.type === "input" && !input && !block.dispatch_action && element.type.endsWith("_input")) sent.current = sent.current.then(() => surface.act(block, element, v));
+  };
+  return { value, type, commit, busy, after };
 }
 
 interface Choice { value: string; label: string; description?: Json; group?: string }
@@ -152,7 +158,7 @@ const localTime = (seconds: string) => {
 
 function Field(props: ElementProps) {
   const { block, element, id, describedBy, invalid } = props;
-  const { value, set, commit, after } = useField(props);
+  const { value, type: typed, commit, after } = useField(props);
   const type = types[element.type] ?? "text";
   const long = element.multiline || element.type === "rich_text_input";
   const picked = ["date", "time", "datetime-local"].includes(type);
@@ -165,7 +171,7 @@ function Field(props: ElementProps) {
   const change = (v: string) => {
     const out = type === "datetime-local" && v ? String(Math.floor(new Date(v).getTime() / 1000)) : v;
     if (picked) commit(out);
-    else set(out);
+    else typed(out);
   };
   return (
     <>
