@@ -107,7 +107,7 @@ func (s *interactions) click(in Click) (object, ClickOutcome, error) {
 	values := blockkit.InitialState(at.blocks)
 	blockkit.Keep(at.blocks, values, m.entered[at.person.ID])
 	payload := s.interaction(m.app, "block_actions", at.person, "")
-	payload["container"] = at.container()
+	payload["container"] = at.container(b)
 	payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
 	if m.visibleTo == "" { // Slack does not send ephemeral messages back
 		payload["message"] = s.payloads.messageJSON(at.channel, m, true)
@@ -143,7 +143,7 @@ func (s *interactions) clickView(in Click) (object, ClickOutcome, error) {
 		return nil, ClickOutcome{}, nil
 	}
 	payload := s.viewInteraction("block_actions", at.person, v)
-	payload["container"] = at.container()
+	payload["container"] = at.container(b)
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
 }

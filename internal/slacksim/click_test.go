@@ -46,6 +46,27 @@ func TestBlockActionsPayloadIsComplete(t *testing.T) {
 	}, action)
 }
 
+// Attachments are numbered from 1, and a click in one names it.
+func TestClickInAnAttachmentNamesIt(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	in := message(approveButtons)
+	in["attachments"] = json.RawMessage(`[{"text":"above"},{"color":"#e01e5a","blocks":` + inActions(`{"type":"button","action_id":"more","text":`+plainX+`}`) + `}]`)
+	answer := w.call(t, "chat.postMessage", in)
+	require.Equal(t, map[string]any{"id": 1.0, "text": "above", "fallback": "above"}, dig(t, answer, "message", "attachments", 0))
+	require.Equal(t, 2.0, dig(t, answer, "message", "attachments", 1, "id"))
+	require.Equal(t, "e01e5a", dig(t, answer, "message", "attachments", 1, "color"))
+	require.Equal(t, "[no preview available]", dig(t, answer, "message", "attachments", 1, "fallback"))
+	ts := answer["ts"].(string)
+	_, err := w.Click(click(ts, "more"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"type": "message_attachment", "message_ts": ts, "channel_id": "C0OPS", "is_ephemeral": false, "attachment_id": 2.0, "is_app_unfurl": false,
+	}, dig(t, w.app.last(t, "/interactivity").payload(t), "container"))
+	_, err = w.Click(click(ts, "approve"))
+	require.NoError(t, err)
+	require.Equal(t, "message", dig(t, w.app.last(t, "/interactivity").payload(t), "container", "type"))
+}
+
 func TestClickInAThreadNamesIt(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	root, err := w.PostAs(slacksim.Post{User: "alice", Channel: "ops", Text: "hi"})

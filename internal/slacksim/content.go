@@ -1,6 +1,8 @@
 package slacksim
 
 import (
+	"cmp"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
@@ -85,7 +87,7 @@ func (c *call) metadata() (object, bool, *failure) {
 }
 
 // checkBlocks checks the blocks of a message and of its attachments, and
-// gives ids to those without.
+// gives ids to those without, and to the attachments.
 func checkBlocks(list, attachments []any) *failure {
 	c := blockkit.NewChecker(blockkit.OnMessage)
 	c.Blocks(list, "/blocks")
@@ -107,9 +109,14 @@ func checkBlocks(list, attachments []any) *failure {
 		return fail("msg_blocks_too_long")
 	}
 	blockkit.AssignIDs(list, shortID)
-	for _, a := range attachments {
-		inner, _ := a.(object)["blocks"].([]any)
+	for i, a := range attachments {
+		o, _ := a.(object)
+		inner, _ := o["blocks"].([]any)
 		blockkit.AssignIDs(inner, shortID)
+		o["id"], o["fallback"] = i+1, cmp.Or(str(o["fallback"]), str(o["text"]), "[no preview available]")
+		if color := str(o["color"]); color != "" {
+			o["color"] = strings.TrimPrefix(color, "#")
+		}
 	}
 	return nil
 }

@@ -45,13 +45,16 @@ func (s *interactions) place(in Click) (place, error) {
 	return place{app: m.app, person: p, channel: c, message: m, blocks: list}, nil
 }
 
-// container is how payloads name the place.
-func (at place) container() object {
+// container is how payloads name the place of a block.
+func (at place) container(block object) object {
 	if at.view != nil {
 		return object{"type": "view", "view_id": at.view.id}
 	}
 	m := at.message
 	o := object{"type": "message", "message_ts": m.ts, "channel_id": at.channel.ID, "is_ephemeral": m.visibleTo != ""}
+	if id := attachmentOf(m, block); id != nil {
+		o["type"], o["attachment_id"], o["is_app_unfurl"] = "message_attachment", id, false
+	}
 	switch {
 	case m.threadTS != "":
 		o["thread_ts"] = m.threadTS
@@ -89,6 +92,20 @@ func find(list []any, in Click) (block, element object, err error) {
 		return block, element, nil
 	}
 	return nil, nil, fmt.Errorf("%w: action_id %q is there %d times, say the block_id", ErrBadInput, in.ActionID, n)
+}
+
+// attachmentOf returns the id of the attachment that a block is in, or nil. Every
+// block of a message and its attachments has a block_id of its own.
+func attachmentOf(m *message, block object) any {
+	for _, a := range m.attachments {
+		o, _ := a.(object)
+		found := false
+		blockkit.Walk(attachedBlocks([]any{a}), func(b, _ object) { found = found || b["block_id"] == block["block_id"] })
+		if found {
+			return o["id"]
+		}
+	}
+	return nil
 }
 
 func attachedBlocks(attachments []any) []any {

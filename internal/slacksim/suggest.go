@@ -95,7 +95,7 @@ func (s *interactions) query(in Query) (object, string, error) {
 		payload["message"] = s.payloads.messageJSON(at.channel, at.message, true)
 	}
 	payload["block_id"], payload["action_id"], payload["value"] = b["block_id"], e["action_id"], in.Value
-	payload["container"] = at.container()
+	payload["container"] = at.container(b)
 	return payload, loadedKey(b, e), nil
 }
 
