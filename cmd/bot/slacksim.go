@@ -42,7 +42,7 @@ func simFlags(f *flag.FlagSet) *simOptions {
 	f.StringVar(&o.slack.CommandsURL, "commands-url", "", "Send slash commands to this `URL`.")
 	f.StringVar(&o.slack.OptionsURL, "options-url", "", "Ask this `URL` for the options of external menus. Without it, the interactivity URL is asked.")
 	f.StringVar(&o.slack.PublicURL, "public-url", "", "The `URL` at which the app reaches the simulator, if that is not its address.")
-	f.StringVar(&o.scopes, "scopes", "", "The bot scopes that were granted: a comma-separated `LIST`. Without it, all are.")
+	f.StringVar(&o.scopes, "scopes", "", "The bot scopes that were granted: a comma-separated `LIST`. Without it, all but chat:write.public.")
 	f.StringVar(&o.events, "events", "", "The bot events that the app subscribed to: a comma-separated `LIST`. Without it, these: "+strings.Join(slacksim.DefaultEvents(), ", ")+".")
 	f.StringVar(&o.commands, "commands", "", "The slash commands that exist: a comma-separated `LIST`. Without it, every one does.")
 	f.BoolVar(&o.slack.PostLimit, "post-limit", false, "Allow about one message per second and channel, as Slack does.")

@@ -19,8 +19,17 @@ const (
 	maxUpdateText = 4_000  // longer text is refused
 )
 
-// target finds the channel that the bot wants to write to.
+// target finds the channel that the bot is in and wants to write to.
 func (s *chatAPI) target(c *call, ref string) (*channel, *failure) {
+	ch, f := s.open(c, ref)
+	if f == nil && !ch.has(c.in.botUser) {
+		return nil, fail("not_in_channel")
+	}
+	return ch, f
+}
+
+// open finds a channel that the bot could write to if it were in it.
+func (s *chatAPI) open(c *call, ref string) (*channel, *failure) {
 	ch := s.named(c.in, ref)
 	switch {
 	case ch == nil && c.in.org() && s.channel(ref) != nil && s.channel(ref).ID != ref:
@@ -29,8 +38,6 @@ func (s *chatAPI) target(c *call, ref string) (*channel, *failure) {
 		return nil, fail("channel_not_found")
 	case ch.Archived:
 		return nil, fail("is_archived")
-	case !ch.has(c.in.botUser):
-		return nil, fail("not_in_channel")
 	case ch.IM && s.cfg.NoMessages:
 		return nil, fail("messages_tab_disabled")
 	}
@@ -47,14 +54,23 @@ func (s *chatAPI) posting(c *call) (k content, ch *channel, root string, f *fail
 		dm, _ := s.direct(c.in, p)
 		c.values["channel"] = dm.ID
 	}
-	if ch, f = s.target(c, c.str("channel")); f != nil {
+	switch ch, f = s.open(c, c.str("channel")); {
+	case f != nil:
 		return k, nil, "", f
+	case !s.posts(c.in, ch):
+		return k, nil, "", fail("not_in_channel")
 	}
 	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
 		return k, nil, "", fail("no_text")
 	}
 	root, f = ch.replyTo(c.str("thread_ts"))
 	return k, ch, root, f
+}
+
+// posts reports whether an installation may post to a channel: the bot is in
+// it, or it is public and the app was granted chat:write.public.
+func (s *chatAPI) posts(in *installation, ch *channel) bool {
+	return ch.has(in.botUser) || (ch.kind() == "channel" && slices.Contains(s.cfg.Scopes, "chat:write.public"))
 }
 
 func (s *chatAPI) chatPostMessage(c *call) (object, *failure) {
@@ -78,8 +94,8 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	if utf8.RuneCountInString(k.text) > maxUpdateText {
 		return nil, fail("msg_too_long")
 	}
-	ch := s.joined(c, c.str("channel"))
-	if ch == nil {
+	ch := s.named(c.in, c.str("channel"))
+	if ch == nil || !s.posts(c.in, ch) {
 		return nil, fail("channel_not_found")
 	}
 	m := ch.find(c.str("ts"))
@@ -121,8 +137,8 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 }
 
 func (s *chatAPI) chatDelete(c *call) (object, *failure) {
-	ch := s.joined(c, c.str("channel"))
-	if ch == nil {
+	ch := s.named(c.in, c.str("channel"))
+	if ch == nil || !s.posts(c.in, ch) {
 		return nil, fail("channel_not_found")
 	}
 	m := ch.find(c.str("ts"))

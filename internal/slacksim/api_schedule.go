@@ -99,7 +99,7 @@ func (s *scheduleAPI) crowded(ch *channel, at time.Time) bool {
 // write there any more. Slack posts none that has metadata, and says so as a
 // known bug. The caller holds mu.
 func (s *scheduleAPI) postScheduled(p *scheduled) {
-	if !s.unschedule(p) || p.in.ended != "" || p.channel.Archived || !p.channel.has(p.in.botUser) || p.message.metadata != nil {
+	if !s.unschedule(p) || p.in.ended != "" || p.channel.Archived || !s.chat.posts(p.in, p.channel) || p.message.metadata != nil {
 		return
 	}
 	s.messages.store(p.channel, p.message)

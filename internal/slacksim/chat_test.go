@@ -53,6 +53,21 @@ func TestPostMessageErrors(t *testing.T) {
 	require.Equal(t, "C0OPS", w.form(t, "chat.postMessage", url.Values{"channel": {"#ops"}, "text": {"x"}})["channel"])
 }
 
+func TestAPublicChannelNeedsNoMembershipWithItsScope(t *testing.T) {
+	channels := append(slacksim.DefaultChannels(),
+		slacksim.Channel{ID: "C0OTHER", Name: "other", Members: []string{"U0BOB"}},
+		slacksim.Channel{ID: "C0SECRET", Name: "secret", Members: []string{"U0BOB"}, Private: true})
+	w := newWorkspace(t, slacksim.Config{Channels: channels, Scopes: []string{"chat:write", "chat:write.public"}})
+	for _, method := range []string{"chat.update", "chat.delete"} {
+		posted := w.form(t, "chat.postMessage", url.Values{"channel": {"C0OTHER"}, "text": {"x"}})
+		require.Equal(t, true, posted["ok"], posted)
+		again := w.form(t, method, url.Values{"channel": {"C0OTHER"}, "ts": {posted["ts"].(string)}, "text": {"y"}})
+		require.Equal(t, true, again["ok"], again)
+	}
+	require.Equal(t, "not_in_channel", w.form(t, "chat.postEphemeral", url.Values{"channel": {"C0OTHER"}, "user": {"U0BOB"}, "text": {"x"}})["error"])
+	require.Equal(t, "channel_not_found", w.form(t, "chat.postMessage", url.Values{"channel": {"C0SECRET"}, "text": {"x"}})["error"])
+}
+
 func TestLongTextIsCutWhenPosted(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	answer := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": strings.Repeat("ä", 40_001)})
