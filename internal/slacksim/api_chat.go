@@ -74,6 +74,9 @@ func (s *chatAPI) posts(in *installation, ch *channel) bool {
 }
 
 func (s *chatAPI) chatPostMessage(c *call) (object, *failure) {
+	if f := c.takeEntities(); f != nil {
+		return nil, f
+	}
 	k, ch, root, f := s.posting(c)
 	if f != nil {
 		return nil, f

@@ -105,3 +105,17 @@ func TestMetadataHasTwoPropertiesAndNoOther(t *testing.T) {
 	require.Equal(t, true, post("")["ok"])
 	require.Equal(t, "invalid_metadata_schema", post(`,"batch":"b1"`)["error"])
 }
+
+// A new message may have work objects beside its event, or alone.
+func TestWorkObjectsAreTakenWithNewMessages(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	post := func(method, metadata string) map[string]any {
+		return w.form(t, method, url.Values{"channel": {"C0OPS"}, "text": {"x"}, "post_at": {"1"}, "metadata": {metadata}})
+	}
+	task := `"entities":[{"entity_type":"slack#/entities/task","url":"https://example.com/1","external_ref":{"id":"1"},"entity_payload":{"attributes":{"title":{"text":"x"}}}}]`
+	require.NotContains(t, dig(t, post("chat.postMessage", `{`+task+`}`), "message"), "metadata")
+	both := post("chat.postMessage", `{`+task+`,"event_type":"x","event_payload":{}}`)
+	require.Equal(t, map[string]any{"event_type": "x", "event_payload": map[string]any{}}, dig(t, both, "message", "metadata"))
+	require.Equal(t, "invalid_metadata_schema", post("chat.postMessage", `{"entities":[{}]}`)["error"])
+	require.Equal(t, "invalid_metadata_schema", post("chat.scheduleMessage", `{`+task+`}`)["error"], "of new messages only")
+}

@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"cmp"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -84,6 +85,35 @@ func (c *call) metadata() (object, bool, *failure) {
 		return nil, false, fail("metadata_too_large")
 	}
 	return o, true, nil
+}
+
+// takeEntities checks the work objects in the metadata of a new message and takes
+// them out of it. What else is there is an event, or nothing.
+func (c *call) takeEntities() *failure {
+	v, _ := c.value("metadata")
+	o, _ := v.(object)
+	given, has := o["entities"]
+	if !has {
+		return nil
+	}
+	list, ok := given.([]any)
+	if !ok {
+		return fail("invalid_metadata_schema")
+	}
+	for _, e := range list {
+		entity, _ := e.(object)
+		_, payload := entity["entity_payload"].(object)
+		if _, ref := entity["external_ref"].(object); !payload || !ref || str(entity["entity_type"]) == "" || str(entity["url"]) == "" {
+			return fail("invalid_metadata_schema")
+		}
+	}
+	event := maps.Clone(o)
+	delete(event, "entities")
+	c.values["metadata"] = event
+	if len(event) == 0 {
+		delete(c.values, "metadata")
+	}
+	return nil
 }
 
 // checkBlocks checks the blocks of a message and of its attachments, and
