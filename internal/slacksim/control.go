@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -64,10 +66,16 @@ func (s control) table() []ControlRoute {
 		acting("/sim/verify", func(struct{}) (Done, error) { return Done{}, s.VerifyEventsURL() }),
 		acting("/sim/sslcheck", func(struct{}) (SSLChecked, error) { return s.CheckSSL() }),
 		acting("/sim/faults", func(in Faults) (Done, error) {
-			s.SetFaults(in)
-			return Done{}, nil
+			err := in.wrong()
+			if err == nil {
+				s.SetFaults(in)
+			}
+			return Done{}, err
 		}),
 		acting("/sim/clock", func(in Ticking) (Clock, error) {
+			if in.AdvanceMS < 0 {
+				return Clock{}, fmt.Errorf("%w: the clock does not go back", ErrBadInput)
+			}
 			s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
 			return Clock{Now: unix(s.clock.now())}, nil
 		}),
@@ -77,6 +85,9 @@ func (s control) table() []ControlRoute {
 			return Channelful{Messages: list, Assistant: s.assistant(q.Get("channel"), q.Get("thread_ts"))}, err
 		}),
 		asking[Who]("/sim/views", func(q url.Values) (Screen, error) {
+			if !s.exists(q.Get("user")) {
+				return Screen{}, noSuch("person", q.Get("user"))
+			}
 			answer := Screen{Views: s.Views(q.Get("user"))}
 			if home, ok := s.Home(q.Get("user")); ok {
 				answer.Home = &home
@@ -112,7 +123,11 @@ func acting[In, Out any](path string, do func(In) (Out, error)) ControlRoute {
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		d.DisallowUnknownFields()
 		d.UseNumber()
-		if err := d.Decode(&in); err != nil && !errors.Is(err, io.EOF) {
+		err := d.Decode(&in)
+		if err == nil && d.More() {
+			err = errTrailing
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
 			writeJSON(w, http.StatusBadRequest, Problem{"read the request: " + err.Error()})
 			return
 		}
@@ -121,12 +136,30 @@ func acting[In, Out any](path string, do func(In) (Out, error)) ControlRoute {
 	}}
 }
 
-// asking is a route that changes nothing; In has its query parameters.
+// asking is a route that changes nothing; In has its query parameters, and there
+// must be no others.
 func asking[In, Out any](path string, do func(url.Values) (Out, error)) ControlRoute {
 	return ControlRoute{"GET " + path, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
-		out, err := do(r.URL.Query())
+		query := r.URL.Query()
+		for name := range query {
+			if !slices.Contains(parameters(reflect.TypeFor[In]()), name) {
+				writeJSON(w, http.StatusBadRequest, Problem{fmt.Sprintf("read the request: unknown parameter %q", name)})
+				return
+			}
+		}
+		out, err := do(query)
 		writeOutcome(w, out, err)
 	}}
+}
+
+// parameters are the JSON names of the fields of a struct.
+func parameters(in reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(in) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 func writeOutcome(w http.ResponseWriter, out any, err error) {

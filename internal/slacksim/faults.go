@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -40,6 +41,19 @@ type Chaos struct {
 	LostReply  float64 `json:"lost_reply,omitempty"`     // likewise of calls that are performed before the connection is cut
 	Duplicated float64 `json:"duplicated,omitempty"`     // the share of events that are delivered again although the app accepted them
 	EventDelay int     `json:"event_delay_ms,omitempty"` // each event is held back up to so long, so that later ones overtake it
+}
+
+// wrong returns what cannot happen.
+func (f Faults) wrong() error {
+	for _, one := range f.Next {
+		switch {
+		case one.Status != 0 && (one.Status < 200 || one.Status > 599):
+			return fmt.Errorf("%w: %d is not the status of an answer", ErrBadInput, one.Status)
+		case one.Method != "" && one.Method != "response_url" && methods[one.Method] == nil:
+			return fmt.Errorf("%w: there is no method %q", ErrBadInput, one.Method)
+		}
+	}
+	return nil
 }
 
 // Fault is what happens to one Web API call.

@@ -66,9 +66,9 @@ func (s *persons) PostAs(in Post) (ts string, err error) {
 func (s *persons) OpenHome(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.person(user)
-	if p == nil {
-		return noSuch("person", user)
+	p, err := s.active(user)
+	if err != nil {
+		return err
 	}
 	in := s.installed(p.Team)
 	if s.cfg.NoHome {
@@ -280,6 +280,13 @@ func (s *persons) Views(user string) []View {
 		}
 	}
 	return out
+}
+
+// exists reports whether a person is in one of the workspaces.
+func (s *persons) exists(user string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.person(user) != nil
 }
 
 // Home returns what the app published to a person's Home tab.

@@ -20,9 +20,9 @@ type place struct {
 // place finds where a click is. The caller holds mu.
 func (s *interactions) place(in Click) (place, error) {
 	if in.ViewID != "" {
-		p := s.person(in.User)
-		if p == nil {
-			return place{}, noSuch("person", in.User)
+		p, err := s.active(in.User)
+		if err != nil {
+			return place{}, err
 		}
 		v := s.screens.views[in.ViewID]
 		if home := s.screens.homes[p.ID]; home != nil && home.id == in.ViewID {

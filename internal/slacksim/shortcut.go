@@ -44,12 +44,9 @@ func (s *interactions) shortcut(in Shortcut) (object, error) {
 	if in.CallbackID == "" {
 		return nil, fmt.Errorf("%w: a shortcut has a callback_id", ErrBadInput)
 	}
-	p := s.person(in.User)
-	switch {
-	case p == nil:
-		return nil, noSuch("person", in.User)
-	case p.Bot || p.Deleted:
-		return nil, fmt.Errorf("%w: %s is a bot or deactivated", ErrForbidden, p.Name)
+	p, err := s.active(in.User)
+	if err != nil {
+		return nil, err
 	}
 	app := s.installed(p.Team)
 	if app == nil {

@@ -69,9 +69,9 @@ func (s *forms) SubmitView(in Submit) (SubmitOutcome, error) {
 
 // fill enters the values and returns what the client refuses.
 func (s *forms) fill(in Submit) (*Person, *view, map[string]string, error) {
-	p := s.person(in.User)
-	if p == nil {
-		return nil, nil, nil, noSuch("person", in.User)
+	p, err := s.active(in.User)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	v := s.screens.views[in.ViewID]
 	if v == nil || v.user != p.ID {
@@ -208,10 +208,10 @@ func (s *forms) answeredErrors(v *view, given any) SubmitOutcome {
 // view_closed only if the view asked for notify_on_close.
 func (s *forms) CloseView(user, viewID string, clear bool) error {
 	s.mu.Lock()
-	p := s.person(user)
-	if p == nil {
+	p, err := s.active(user)
+	if err != nil {
 		s.mu.Unlock()
-		return noSuch("person", user)
+		return err
 	}
 	v := s.screens.views[viewID]
 	if v == nil || v.user != p.ID {

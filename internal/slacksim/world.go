@@ -264,17 +264,26 @@ func (s *world) named(in *installation, ref string) *channel {
 	return nil
 }
 
-// actor finds a person who can act and the channel they act in. The caller
-// holds mu.
-func (s *world) actor(user, channel string) (*Person, *channel, error) {
+// active finds a person who can act. The caller holds mu.
+func (s *world) active(user string) (*Person, error) {
 	p := s.person(user)
 	switch {
 	case p == nil:
-		return nil, nil, noSuch("person", user)
+		return nil, noSuch("person", user)
 	case p.Deleted:
-		return nil, nil, fmt.Errorf("%w: %s is deactivated", ErrForbidden, p.Name)
+		return nil, fmt.Errorf("%w: %s is deactivated", ErrForbidden, p.Name)
 	case p.Bot:
-		return nil, nil, fmt.Errorf("%w: %s is a bot", ErrForbidden, p.Name)
+		return nil, fmt.Errorf("%w: %s is a bot", ErrForbidden, p.Name)
+	}
+	return p, nil
+}
+
+// actor finds a person who can act and the channel they act in. The caller
+// holds mu.
+func (s *world) actor(user, channel string) (*Person, *channel, error) {
+	p, err := s.active(user)
+	if err != nil {
+		return nil, nil, err
 	}
 	c := s.channel(channel)
 	if bot := s.personNear(p.Team, channel); c == nil && bot != nil && s.ofBot(bot.ID) != nil {

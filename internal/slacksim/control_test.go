@@ -1,0 +1,50 @@
+package slacksim_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+// The control API refuses what it does not know, so that a test is never told
+// that something happened which did not.
+func TestTheControlAPIRefusesWhatItDoesNotKnow(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for path, want := range map[string]int{
+		"messages?user=bob&channel=ops&thread=1.1": 400, // thread_ts
+		"state?user=bob":       400,
+		"views?user=nobody":    404,
+		"views":                404,
+		"views?user=bob":       200,
+		"messages?user=nobody": 404,
+	} {
+		status, answer := w.sim(t, path, nil)
+		require.Equal(t, want, status, "%s: %v", path, answer)
+		if want != http.StatusOK {
+			require.NotEmpty(t, answer["error"], path)
+		}
+	}
+	for _, c := range []struct {
+		path, in string
+		want     int
+	}{
+		{"home", `{"user":"gone"}`, 403},
+		{"home", `{"user":"countersign"}`, 403},
+		{"clock", `{"advance_ms":-1}`, 400},
+		{"faults", `{"next":[{"status":42}]}`, 400},
+		{"faults", `{"next":[{"method":"chat.post","status":429}]}`, 400},
+		{"faults", `{"next":[{"method":"response_url","status":503},{"status":429}]}`, 200},
+	} {
+		status, answer := w.sim(t, c.path, json.RawMessage(c.in))
+		require.Equal(t, c.want, status, "%s %s: %v", c.path, c.in, answer)
+	}
+	resp, err := http.Post(w.url+"/sim/reload", "application/json", strings.NewReader(`{"user":"bob"} {"user":"alice"}`)) //nolint:noctx // the server is here
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 400, resp.StatusCode, "one request is one JSON value")
+}
