@@ -24,6 +24,7 @@ func (s *viewsAPI) opening(c *call) (*view, *trigger, *failure) {
 		return nil, nil, fail(problem)
 	}
 	v.user = t.user
+	v.openedIn(t.from)
 	return v, t, nil
 }
 

@@ -106,7 +106,7 @@ func (s *interactions) click(in Click) (object, ClickOutcome, error) {
 	}
 	values := blockkit.InitialState(at.blocks)
 	blockkit.Keep(at.blocks, values, m.entered[at.person.ID])
-	payload := s.interaction(m.app, "block_actions", at.person, "")
+	payload := s.interaction(m.app, "block_actions", at.person, "", at.channel)
 	payload["container"] = at.container(b)
 	payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
 	if m.visibleTo == "" { // Slack does not send ephemeral messages back
@@ -156,15 +156,15 @@ func waits(b object) bool {
 }
 
 // interaction is what every interaction payload starts with. viewID is the
-// view that its trigger belongs to.
-func (s *interactions) interaction(in *installation, kind string, p *Person, viewID string) object {
+// view that its trigger belongs to, c the channel.
+func (s *interactions) interaction(in *installation, kind string, p *Person, viewID string, c *channel) object {
 	o := object{
 		"type": kind, "team": s.payloads.teamJSON(in, in.team),
 		"user":       object{"id": p.ID, "username": p.Name, "name": p.Name, "team_id": p.Team},
 		"api_app_id": AppID, "token": verificationToken, "enterprise": s.enterpriseOf(in.team), "is_enterprise_install": in.org(),
 	}
 	if kind != "view_closed" && kind != "block_suggestion" {
-		o["trigger_id"] = s.screens.newTrigger(in, p.ID, viewID)
+		o["trigger_id"] = s.screens.newTrigger(in, p.ID, viewID, c)
 	}
 	return o
 }
@@ -173,7 +173,7 @@ func (s *interactions) interaction(in *installation, kind string, p *Person, vie
 // the person, who may be met in another company's channel; which workspace
 // the app is installed in is said by the view's app_installed_team_id.
 func (s *interactions) viewInteraction(kind string, p *Person, v *view) object {
-	o := s.interaction(v.in, kind, p, v.id)
+	o := s.interaction(v.in, kind, p, v.id, v.from)
 	o["team"], o["view"] = s.payloads.teamJSON(v.in, p.Team), s.payloads.viewJSON(v)
 	return o
 }

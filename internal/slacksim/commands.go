@@ -54,7 +54,7 @@ func (s *interactions) Command(in Command) (CommandOutcome, error) {
 		"token": {verificationToken}, "team_id": {w.ID}, "team_domain": {w.Domain},
 		"channel_id": {c.ID}, "channel_name": {c.payloadName()}, "user_id": {p.ID}, "user_name": {p.Name},
 		"command": {in.Command}, "text": {text}, "response_url": {response},
-		"trigger_id": {s.screens.newTrigger(app, p.ID, "")}, "api_app_id": {AppID}, "is_enterprise_install": {strconv.FormatBool(app.org())},
+		"trigger_id": {s.screens.newTrigger(app, p.ID, "", c)}, "api_app_id": {AppID}, "is_enterprise_install": {strconv.FormatBool(app.org())},
 	}
 	if e, ok := s.enterpriseOf(w.ID).(object); ok {
 		form.Set("enterprise_id", str(e["id"]))

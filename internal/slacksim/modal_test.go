@@ -226,6 +226,40 @@ func TestResponseURLsForConversationInputs(t *testing.T) {
 	require.Equal(t, "where", dig(t, u, "block_id"))
 }
 
+// A menu that defaults to the current conversation has as its first choice the
+// one in which the person opened the modal, and so has a modal on top of it.
+func TestMenusDefaultToTheCurrentConversation(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	menu := func(id, kind, more string) string {
+		return `{"type":"input","optional":true,"block_id":"` + id + `","label":` + plainX + `,"element":{"type":"` + kind +
+			`","action_id":"c","default_to_current_conversation":true` + more + `}}`
+	}
+	view := `{"type":"modal",` + title + `,` + submit + `,"blocks":[` + menu("one", "conversations_select", `,"response_url_enabled":true`) + `,` +
+		menu("several", "multi_conversations_select", "") + `,` + menu("named", "conversations_select", `,"initial_conversation":"C0GENERAL"`) + `,` +
+		menu("filtered", "conversations_select", `,"filter":{"include":["im"]}`) + `]}`
+	chosen := func(view any) []any {
+		var all []any
+		for _, at := range [][2]string{{"one", ""}, {"several", "s"}, {"named", ""}, {"filtered", ""}} {
+			all = append(all, dig(t, view, "state", "values", at[0], "c", "selected_conversation"+at[1]))
+		}
+		return all
+	}
+	want := []any{"C0OPS", []any{"C0OPS"}, "C0GENERAL", nil}
+	opened := w.call(t, "views.open", map[string]any{"trigger_id": w.trigger(t, "alice"), "view": json.RawMessage(view)})
+	require.Equal(t, want, chosen(opened["view"]))
+
+	w.answers(func(rw http.ResponseWriter, _ delivered) {
+		_, _ = io.WriteString(rw, `{"response_action":"push","view":`+view+`}`)
+	})
+	out, err := w.SubmitView(slacksim.Submit{User: "alice", ViewID: dig(t, opened, "view", "id").(string)})
+	require.NoError(t, err)
+	require.Equal(t, "C0OPS", dig(t, w.app.last(t, "/interactivity").payload(t), "response_urls", 0, "channel_id"))
+	w.answers(nil)
+	_, err = w.SubmitView(slacksim.Submit{User: "alice", ViewID: out.View.ID})
+	require.NoError(t, err)
+	require.Equal(t, want, chosen(w.app.last(t, "/interactivity").payload(t)["view"]))
+}
+
 func TestViewClosedOnlyWhenAskedFor(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	quiet := strings.Replace(reasonModal, `"notify_on_close":true,`, "", 1)

@@ -20,6 +20,7 @@ type view struct {
 	values         map[string]map[string]object
 	errors         map[string]string // what the last submission was answered with
 	previous, root string
+	from           *channel // where the person was when the first modal was opened, if anywhere
 }
 
 func (v *view) str(name string) string {
@@ -46,7 +47,8 @@ type trigger struct {
 	user   string
 	issued time.Time
 	used   bool
-	view   string // the modal it happened in
+	view   string   // the modal it happened in
+	from   *channel // or the conversation
 }
 
 // screens is what apps put on people's screens: modals and Home tabs, and the
@@ -61,10 +63,10 @@ type screens struct {
 }
 
 // newTrigger issues a trigger_id. The caller holds mu.
-func (s *screens) newTrigger(in *installation, user, viewID string) string {
+func (s *screens) newTrigger(in *installation, user, viewID string, from *channel) string {
 	s.lastID++
 	id := fmt.Sprintf("%d.%d.%s", s.clock.now().UnixMicro(), 1_000_000_000+s.lastID, randomHex(16))
-	s.triggers[id] = &trigger{in: in, user: user, issued: s.clock.now(), view: viewID}
+	s.triggers[id] = &trigger{in: in, user: user, issued: s.clock.now(), view: viewID, from: from}
 	return id
 }
 
@@ -120,9 +122,20 @@ func (s *screens) buildView(in *installation, o object, on blockkit.Surface, use
 	fresh.root = fresh.id
 	if replacing != nil {
 		fresh.id, fresh.root, fresh.previous = replacing.id, replacing.root, replacing.previous
+		fresh.openedIn(replacing.from)
 		blockkit.Keep(list, fresh.values, replacing.values)
 	}
 	return fresh, nil
+}
+
+// openedIn says where the person was, which some menus have as their first
+// choice.
+func (v *view) openedIn(c *channel) {
+	v.from = c
+	if c == nil {
+		return
+	}
+	blockkit.DefaultTo(v.blocks(), v.values, c.ID, c.filteredAs())
 }
 
 func (s *screens) allViews() []*view {

@@ -53,7 +53,7 @@ func (s *interactions) shortcut(in Shortcut) (object, error) {
 		return nil, fmt.Errorf("%w: the app is not installed in the workspace of %s", ErrForbidden, p.Name)
 	}
 	if in.TS == "" {
-		payload := s.interaction(app, "shortcut", p, "")
+		payload := s.interaction(app, "shortcut", p, "", nil)
 		payload["callback_id"], payload["action_ts"] = in.CallbackID, s.nextTS()
 		return payload, nil
 	}
@@ -65,7 +65,7 @@ func (s *interactions) shortcut(in Shortcut) (object, error) {
 	if m == nil || m.visibleTo != "" {
 		return nil, noSuch("message", in.TS)
 	}
-	payload := s.interaction(app, "message_action", p, "")
+	payload := s.interaction(app, "message_action", p, "", c)
 	payload["callback_id"], payload["action_ts"] = in.CallbackID, s.nextTS()
 	payload["message_ts"], payload["message"] = m.ts, s.payloads.messageJSON(c, m, true)
 	payload["channel"] = object{"id": c.ID, "name": c.payloadName()}

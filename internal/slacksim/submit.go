@@ -172,6 +172,7 @@ func (s *forms) submitted(v *view, r reply) SubmitOutcome {
 		if current == nil || payload == nil || f != nil || len(s.screens.stacks[v.user]) >= maxStack {
 			return SubmitOutcome{VisibleError: trouble}
 		}
+		next.openedIn(current.from)
 		s.screens.push(next)
 		return SubmitOutcome{}
 	}

@@ -90,7 +90,7 @@ func (s *interactions) query(in Query) (object, string, error) {
 	if at.view != nil {
 		payload = s.viewInteraction("block_suggestion", at.person, at.view)
 	} else {
-		payload = s.interaction(at.app, "block_suggestion", at.person, "")
+		payload = s.interaction(at.app, "block_suggestion", at.person, "", at.channel)
 		payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
 		payload["message"] = s.payloads.messageJSON(at.channel, at.message, true)
 	}

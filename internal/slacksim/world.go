@@ -71,6 +71,18 @@ func (c *channel) kind() string {
 	return "channel"
 }
 
+// filteredAs is what the filter of a menu of conversations calls it.
+func (c *channel) filteredAs() string {
+	switch kind := c.kind(); kind {
+	case "group":
+		return "private"
+	case "channel":
+		return "public"
+	default:
+		return kind
+	}
+}
+
 func (c *channel) find(ts string) *message { return c.byTS[ts] }
 
 // thread returns the replies to the message root that everyone sees.

@@ -58,6 +58,26 @@ func InitialState(list []any) map[string]map[string]object {
 	return values
 }
 
+// DefaultTo chooses a conversation in every menu that defaults to the current
+// one, names no other, and does not filter out its kind.
+func DefaultTo(list []any, values map[string]map[string]object, conversation, kind string) {
+	Walk(list, func(b, e object) {
+		filter, _ := e["filter"].(object)
+		include, filtered := filter["include"].([]any)
+		if e["default_to_current_conversation"] != true || (filtered && !slices.Contains(include, any(kind))) {
+			return
+		}
+		state := values[str(b["block_id"])][str(e["action_id"])]
+		switch name := StateField(str(e["type"])); {
+		case e[initialField[name]] != nil:
+		case name == "selected_conversation":
+			state[name] = conversation
+		case name == "selected_conversations":
+			state[name] = []any{conversation}
+		}
+	})
+}
+
 // Keep puts into values, the initial state of list, what was entered into elements that are still there:
 // same block_id, same action_id, same type.
 func Keep(list []any, values, entered map[string]map[string]object) {
