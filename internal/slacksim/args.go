@@ -67,6 +67,15 @@ func readArgs(r *http.Request, acceptsJSON bool) (args, []byte, string) {
 	return a, body, problem
 }
 
+// fromBasic reads the client's credentials, which OAuth methods take with HTTP
+// Basic authentication as well.
+func (a *args) fromBasic(r *http.Request) {
+	id, secret, ok := r.BasicAuth()
+	if ok && !a.has("client_id") && !a.has("client_secret") {
+		a.values["client_id"], a.values["client_secret"] = id, secret
+	}
+}
+
 func (a *args) fromJSON(body []byte, charset string) string {
 	if charset == "" {
 		a.warnings = append(a.warnings, "missing_charset")

@@ -1,9 +1,11 @@
 package slacksim_test
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,27 @@ func (w *workspace) authorize(t *testing.T, more url.Values) (code, state string
 
 func (w *workspace) exchange(code string) (*slack.OAuthV2Response, error) {
 	return slack.GetOAuthV2Response(http.DefaultClient, "slacksim-client", w.ClientSecret(), code, back, slack.OAuthOptionAPIURL(w.url+"/api/"))
+}
+
+// The client's credentials may come as Slack's client for Python sends them.
+func TestAClientProvesItselfWithBasicAuthentication(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	exchange := func(secret string) map[string]any {
+		code, _ := w.authorize(t, nil)
+		form := url.Values{"code": {code}, "redirect_uri": {back}}
+		req, err := http.NewRequestWithContext(soon(t), http.MethodPost, w.url+"/api/oauth.v2.access", strings.NewReader(form.Encode()))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.SetBasicAuth("slacksim-client", secret)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
+		data, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return decode(t, data)
+	}
+	require.Equal(t, w.BotToken(), exchange(w.ClientSecret())["access_token"])
+	require.Equal(t, "bad_client_secret", exchange("not it")["error"])
 }
 
 func TestACodeIsExchangedOnceForTheToken(t *testing.T) {

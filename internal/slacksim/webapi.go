@@ -47,6 +47,9 @@ func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	m := methods[name]
 	a, body, problem := readArgs(r, m == nil || m.json)
+	if strings.HasPrefix(name, "oauth.") {
+		a.fromBasic(r)
+	}
 	s.gate.reachedBy(r, a.token)
 	entry := LogEntry{Direction: FromApp, Kind: name, Method: r.Method, URL: r.URL.Path, Request: string(body)}
 	if len(body) == 0 {
