@@ -15,7 +15,7 @@ type chatAPI struct {
 }
 
 const (
-	maxPostText   = 40_000 // longer text is cut, with a warning
+	maxPostText   = 40_000 // longer text is cut, with a warning; in an ephemeral message it is refused
 	maxUpdateText = 4_000  // longer text is refused
 )
 
@@ -162,6 +162,9 @@ func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 	k, f := c.contentOf()
 	if f != nil {
 		return nil, f
+	}
+	if utf8.RuneCountInString(k.text) > maxPostText {
+		return nil, fail("msg_too_long")
 	}
 	ch, f := s.target(c, c.str("channel"))
 	if f != nil {

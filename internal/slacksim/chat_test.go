@@ -73,6 +73,20 @@ func TestLongTextIsCutWhenPosted(t *testing.T) {
 	answer := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": strings.Repeat("ä", 40_001)})
 	require.Equal(t, "message_truncated", answer["warning"])
 	require.Len(t, []rune(dig(t, answer, "message", "text").(string)), 40_000)
+	ephemeral := map[string]any{"channel": "C0OPS", "user": "U0BOB", "text": strings.Repeat("ä", 40_001)}
+	require.Equal(t, "msg_too_long", w.call(t, "chat.postEphemeral", ephemeral)["error"], "ephemeral text is refused")
+}
+
+func TestABroadcastReplyIsSaidToBeOne(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{Events: []string{"message.channels"}})
+	root := w.post(t, `[`+divider+`]`)
+	answer := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "thread_ts": root, "reply_broadcast": true})
+	require.Equal(t, "thread_broadcast", dig(t, answer, "message", "subtype"))
+	require.Equal(t, root, dig(t, answer, "message", "root", "ts"))
+	history := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}})
+	require.Equal(t, "thread_broadcast", dig(t, history, "messages", 0, "subtype"))
+	answer = w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "reply_broadcast": true})
+	require.NotContains(t, answer["message"], "subtype", "it is no reply")
 }
 
 func TestUpdateRefusesWhatSlackRefuses(t *testing.T) {

@@ -50,8 +50,12 @@ func (s *payloads) messageJSON(c *channel, m *message, metadata bool) object {
 		}
 	}
 	if m.threadTS != "" && m.threadTS != m.ts {
-		if root := c.find(m.threadTS); root != nil {
+		root := c.find(m.threadTS)
+		if root != nil {
 			o["parent_user_id"] = root.user
+		}
+		if m.broadcast && root != nil {
+			o["subtype"], o["root"] = "thread_broadcast", s.messageJSON(c, root, metadata)
 		}
 	}
 	if replies := c.thread(m.ts); len(replies) > 0 {
