@@ -60,7 +60,7 @@ func (s *chatAPI) posting(c *call) (k content, ch *channel, root string, f *fail
 	case !s.posts(c.in, ch):
 		return k, nil, "", fail("not_in_channel")
 	}
-	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
+	if k.empty() {
 		return k, nil, "", fail("no_text")
 	}
 	root, f = ch.replyTo(c.str("thread_ts"))
@@ -128,7 +128,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	if k.gave.metadata {
 		next.metadata = k.metadata
 	}
-	if next.text == "" && !hasBlocks(next.blocks) && len(next.attachments) == 0 {
+	if blank(next.text) && !hasBlocks(next.blocks) && !attached(next.attachments) {
 		return nil, fail("no_text")
 	}
 	next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
@@ -174,7 +174,7 @@ func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 	if p == nil || !ch.has(p.ID) || p.Deleted {
 		return nil, fail("user_not_in_channel")
 	}
-	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
+	if k.empty() {
 		return nil, fail("no_text")
 	}
 	root, f := ch.replyTo(c.str("thread_ts"))

@@ -58,8 +58,12 @@ func TestBlockKitLimitsOfMessages(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	for name, c := range messageLimits {
 		t.Run(name, func(t *testing.T) {
+			code := "invalid_blocks"
+			if strings.Contains(c.want, ":/attachments/") {
+				code = "invalid_attachments"
+			}
 			refused := w.call(t, "chat.postMessage", message(expand(c.blocks, 0)))
-			require.Equal(t, "invalid_blocks", refused["error"], "%v", refused)
+			require.Equal(t, code, refused["error"], "%v", refused)
 			require.Equal(t, []any{c.want}, refused["errors"])
 			require.Equal(t, []any{"[ERROR] " + c.want}, dig(t, refused, "response_metadata", "messages"))
 			accepted := w.call(t, "chat.postMessage", message(expand(c.blocks, -1)))

@@ -51,6 +51,13 @@ func TestPostMessageErrors(t *testing.T) {
 	}
 	require.Equal(t, "channel_not_found", w.form(t, "chat.postMessage", url.Values{"channel": {"C0SECRET"}, "text": {"x"}})["error"])
 	require.Equal(t, "C0OPS", w.form(t, "chat.postMessage", url.Values{"channel": {"#ops"}, "text": {"x"}})["channel"])
+	for _, in := range []url.Values{{"text": {" \n"}}, {"text": {""}, "attachments": {`[{}]`}}, {"attachments": {`[{"text":"","color":"good","blocks":[]}]`}}} {
+		in.Set("channel", "C0OPS")
+		require.Equal(t, "no_text", w.form(t, "chat.postMessage", in)["error"], in)
+	}
+	refused := w.form(t, "chat.postMessage", url.Values{"channel": {"C0OPS"}, "text": {"x"}, "attachments": {`[{"blocks":[{"type":"header"}]}]`}})
+	require.Equal(t, "invalid_attachments", refused["error"])
+	require.Equal(t, []any{"missing required field: text [json-pointer:/attachments/0/blocks/0]"}, refused["errors"])
 }
 
 func TestAPublicChannelNeedsNoMembershipWithItsScope(t *testing.T) {

@@ -121,7 +121,7 @@ func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *
 	if f != nil {
 		return nil, "invalid_command_response"
 	}
-	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
+	if k.empty() {
 		if post["response_type"] == "in_channel" {
 			s.messages.store(c, &message{user: p.ID, text: typed2text(in)})
 			return nil, ""

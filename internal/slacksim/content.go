@@ -3,6 +3,7 @@ package slacksim
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +23,31 @@ type content struct {
 	metadata    object
 	gave        struct{ text, blocks, attachments, metadata bool }
 }
+
+// empty reports whether a message would have nothing to show.
+func (k content) empty() bool {
+	return blank(k.text) && len(k.blocks) == 0 && !attached(k.attachments)
+}
+
+// blank reports whether a text is none to Slack, which refuses spaces alone.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// attached reports whether there is something in one of the attachments; Slack
+// leaves out those without.
+func attached(list []any) bool {
+	return slices.ContainsFunc(list, func(a any) bool {
+		o, _ := a.(object)
+		for name, v := range o {
+			if inner, isList := v.([]any); name != "id" && name != "color" && v != nil && v != "" && v != noPreview && (!isList || len(inner) > 0) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// noPreview is the fallback of an attachment that has no other.
+const noPreview = "[no preview available]"
 
 // contentOf reads and checks the arguments of the chat methods.
 func (c *call) contentOf() (content, *failure) {
@@ -121,6 +147,9 @@ func (c *call) takeEntities() *failure {
 func checkBlocks(list, attachments []any) *failure {
 	c := blockkit.NewChecker(blockkit.OnMessage)
 	c.Blocks(list, "/blocks")
+	if len(c.Problems()) > 0 {
+		return &failure{code: "invalid_blocks", problems: c.Problems()}
+	}
 	for i, a := range attachments {
 		o, ok := a.(object)
 		if !ok {
@@ -132,7 +161,7 @@ func checkBlocks(list, attachments []any) *failure {
 	}
 	switch {
 	case len(c.Problems()) > 0:
-		return &failure{code: "invalid_blocks", problems: c.Problems()}
+		return &failure{code: "invalid_attachments", problems: c.Problems()}
 	case c.Tables() > 1:
 		return &failure{code: "invalid_attachments", problems: []string{"only_one_table_allowed"}}
 	case c.Text() > maxBlocksText:
@@ -143,7 +172,7 @@ func checkBlocks(list, attachments []any) *failure {
 		o, _ := a.(object)
 		inner, _ := o["blocks"].([]any)
 		blockkit.AssignIDs(inner, shortID)
-		o["id"], o["fallback"] = i+1, cmp.Or(str(o["fallback"]), str(o["text"]), "[no preview available]")
+		o["id"], o["fallback"] = i+1, cmp.Or(str(o["fallback"]), str(o["text"]), noPreview)
 		if color := str(o["color"]); color != "" {
 			o["color"] = strings.TrimPrefix(color, "#")
 		}

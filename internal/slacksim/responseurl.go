@@ -111,7 +111,7 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 	switch {
 	case f != nil:
 		return http.StatusBadRequest, f.code
-	case k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0:
+	case k.empty():
 		return http.StatusBadRequest, "no_text"
 	}
 	if c.bool("replace_original") {
