@@ -53,6 +53,7 @@ func TestEventEnvelopeIsComplete(t *testing.T) {
 	require.Equal(t, "app_mention", dig(t, e, "event", "type"))
 	require.Equal(t, dig(t, e, "event", "ts"), dig(t, e, "event", "event_ts"))
 	require.Equal(t, "C0OPS", dig(t, e, "event", "channel"))
+	require.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, dig(t, e, "event", "client_msg_id"))
 	require.Equal(t, "user", dig(t, e, "event", "blocks", 0, "elements", 0, "elements", 0, "type"))
 }
 

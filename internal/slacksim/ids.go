@@ -19,6 +19,13 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
+// randomUUID has the form of a UUID, as the ids of envelopes and of what clients
+// write have.
+func randomUUID() string {
+	s := randomHex(16)
+	return s[:8] + "-" + s[8:12] + "-4" + s[13:16] + "-a" + s[17:20] + "-" + s[20:]
+}
+
 func randomFrom(letters string, n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

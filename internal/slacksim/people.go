@@ -56,7 +56,7 @@ func (s *persons) PostAs(in Post) (ts string, err error) {
 	}
 	text := s.inputs.fromComposer(p.Team, in.Text)
 	m := s.messages.store(c, &message{
-		user: p.ID, text: text, threadTS: root, clientID: randomHex(16), blocks: storedBlocks(s.inputs.typedBlocks(text)),
+		user: p.ID, text: text, threadTS: root, clientID: randomUUID(), blocks: storedBlocks(s.inputs.typedBlocks(text)),
 	})
 	s.events.tell(c, p, m)
 	return m.ts, nil

@@ -31,7 +31,7 @@ func formPayload(form url.Values) []byte {
 // acknowledged is a reply with status 200. The caller does not hold mu.
 func (s *socketMode) deliverEnvelope(d delivery) reply {
 	s.delay()
-	id := randomHex(4) + "-" + randomHex(2) + "-" + randomHex(2) + "-" + randomHex(2) + "-" + randomHex(6)
+	id := randomUUID()
 	content := object{
 		"envelope_id": id, "type": d.envelope.kind, "payload": json.RawMessage(d.envelope.payload),
 		"accepts_response_payload": d.envelope.accepts,
