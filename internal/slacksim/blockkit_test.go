@@ -171,6 +171,7 @@ var messageStructure = map[string]struct{ blocks, want string }{
 	"text that is a number":    {`[{"type":"section","text":{"type":"mrkdwn","text":7}}]`, "must provide a string [json-pointer:/blocks/0/text/text]"},
 	"text that is null":        {`[{"type":"section","text":{"type":"mrkdwn","text":null}}]`, "must provide a string [json-pointer:/blocks/0/text/text]"},
 	"mrkdwn in a header":       {`[{"type":"header","text":{"type":"mrkdwn","text":"x"}}]`, "unsupported type: mrkdwn [json-pointer:/blocks/0/text/type]"},
+	"empty filter":             {inActions(`{"type":"conversations_select","filter":{}}`), "must define at least one of `include`, `exclude_external_shared_channels` or `exclude_bot_users` [json-pointer:/blocks/0/elements/0/filter]"},
 	"header without text":      {`[{"type":"header"}]`, "missing required field: text [json-pointer:/blocks/0]"},
 	"emoji on mrkdwn":          {`[{"type":"section","text":{"type":"mrkdwn","text":"x","emoji":true}}]`, "invalid additional property: emoji [json-pointer:/blocks/0/text]"},
 	"no context elements":      {`[{"type":"context","elements":[]}]`, "must provide at least 1 items [json-pointer:/blocks/0/elements]"},

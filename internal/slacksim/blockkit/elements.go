@@ -47,10 +47,14 @@ var (
 	optionGroup = shape(need("label", plain(75)), need("options", list(1, 100, option)))
 )
 
-var conversationFilter = shape(
+var conversationFilter = also(shape(
 	may("include", list(1, 4, enum("im", "mpim", "private", "public"))),
-	may("exclude_external_shared_channels", boolean), may("exclude_bot_users", boolean),
-)
+	may("exclude_external_shared_channels", boolean), may("exclude_bot_users", boolean)),
+	func(c *Checker, o object, at string) {
+		if len(o) == 0 {
+			c.fail(at, "must define at least one of `include`, `exclude_external_shared_channels` or `exclude_bot_users`")
+		}
+	})
 
 var dispatchAction = shape(may("trigger_actions_on", list(1, 2, enum("on_enter_pressed", "on_character_entered"))))
 
