@@ -214,7 +214,8 @@ func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Repl
 }
 
 // TellDelegates sends a message to the delegate of the person, and to the one before.
-// It reports whether the messages are on their way.
+// It reports whether the messages are on their way. What waits already is asked anew:
+// whom it asks directly has changed.
 func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, before, after approvals.Absences) bool {
 	now := s.Cfg.Now()
 	was, _ := before.Of(user, now)
@@ -230,5 +231,25 @@ func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, befo
 	if is.Delegate != "" && (was.Delegate != is.Delegate || !was.Until.Equal(is.Until)) {
 		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours(tellDelegate, blockkit.Person(user), blockkit.When(is.Until))) == nil && told
 	}
+	if was.Delegate != is.Delegate || is.Delegate != "" && !was.Until.Equal(is.Until) {
+		if err := s.Respond.After(ctx, s.Respond.Copies, "ask other people", func(ctx context.Context) error { return s.askAnew(ctx, user) }); err != nil {
+			s.Cfg.Log.WarnContext(ctx, "requests that wait are not asked anew", slog.String("user", string(user)), slog.Any("err", err))
+		}
+	}
 	return told
+}
+
+// askAnew has it worked out again whom the open requests ask that ask this person, or
+// somebody for whom they stand in, and that take delegates.
+func (s *Handler) askAnew(ctx context.Context, user approvals.UserID) error {
+	who, err := s.People.Viewer(ctx, string(user), "")
+	if err != nil {
+		return err
+	}
+	return directory.Concerning(ctx, s.Cfg.Lists, who, func(b approvals.Batch) error {
+		if !b.Asked().Delegation {
+			return nil
+		}
+		return s.Placements.AskAnew(ctx, b.ID)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/directory"
@@ -55,6 +56,8 @@ type audience struct {
 	here  bool // one of them is in the conversation
 	lost  bool // a group could not be looked up, so there may be others
 	muted bool // someone gets no message because the rule sends none
+
+	until time.Time // when the first absence ends in which a delegate is asked instead; zero: there is none
 }
 
 // news works out who must learn what. It depends only on what is stored, on the
@@ -230,6 +233,9 @@ func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID
 			to.who[stand] = w
 		}
 		if counts {
+			if to.until.IsZero() || absence.Until.Before(to.until) {
+				to.until = absence.Until
+			}
 			return nil
 		}
 	}

@@ -144,11 +144,27 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			return 0, err
 		}
 		if !h.Body.outdated(b) { // Adopt may have added a copy meanwhile
-			return b.Version, nil
+			return b.Version, c.untilBack(asked)
 		}
 	}
 	return 0, fmt.Errorf("draw batch %s: %w", b.ID, errUnsettled)
 }
+
+// untilBack returns a [*slackapi.LaterError] if a delegate is asked instead of somebody who
+// is away: when the absence ends, the delegate may not approve any more, and whoever is back
+// has to be asked.
+func (c *Cards) untilBack(asked []audience) error {
+	var first slackapi.Soonest
+	for _, of := range asked {
+		if !of.until.IsZero() {
+			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAway})
+		}
+	}
+	return first.Err()
+}
+
+// errAway says that a delegate is asked for as long as somebody is away.
+var errAway = errors.New("a delegate is asked until somebody is back")
 
 // refusesAll reports whether the target takes no card until someone changes that.
 func refusesAll(t target, err error) bool {
@@ -211,7 +227,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	for _, a := range h.Body.Anchors {
 		if a.Part == part && t.has(a) {
 			here++
-			if a.Version < b.Version {
+			if a.Version < b.Version || t.mayBeOver(b) {
 				old = append(old, a)
 			}
 		}

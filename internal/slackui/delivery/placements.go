@@ -78,6 +78,14 @@ func (p *Placements) Redraw(ctx context.Context, id approvals.BatchID) error {
 	return errors.Join(append(problems, p.notes().Redraw(ctx, string(id)))...) // it draws the digests, too
 }
 
+// AskAnew makes the batch due, so that it is worked out again who is asked directly. It is
+// for when that changes though the batch does not.
+func (p *Placements) AskAnew(ctx context.Context, id approvals.BatchID) error {
+	l := p.notes()
+	l.Outdate = func(a *anchors) { a.Waits = 0 }
+	return l.Redraw(ctx, string(id))
+}
+
 // Anchor returns a message that shows the call, or another part of the batch if none
 // does. It prefers a message in the thread of the batch.
 func (p *Placements) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {

@@ -48,6 +48,13 @@ func (t target) has(a Anchor) bool {
 	return t.further == a.Further && t.direct == a.Direct && (!t.further || t.channel == a.Channel)
 }
 
+// mayBeOver reports whether the message may have been posted for a delegate who stands in
+// for nobody now. Then it is compared with what is shown now, although the batch has not
+// changed.
+func (t target) mayBeOver(b approvals.Batch) bool {
+	return t.direct != "" && t.left && b.Asked().Delegation
+}
+
 func (t target) placement() Placement {
 	return Placement{Place: t.place(), Channel: t.channel, Direct: t.direct}
 }

@@ -169,3 +169,23 @@ func Waits(ctx context.Context, from Lists, who Viewer, after approvals.Cursor, 
 	slices.SortFunc(found, func(a, b card.OpenCalls) int { return cmp.Compare(a.Urgency(), b.Urgency()) })
 	return found, after, nil
 }
+
+// Concerning calls f with each open batch that names the person, one of their groups, or
+// somebody for whom they stand in, until f fails.
+func Concerning(ctx context.Context, from Lists, who Viewer, f func(b approvals.Batch) error) error {
+	var after approvals.Cursor
+	for {
+		batches, next, err := from.Inbox(ctx, who.keys, after, WindowSize)
+		if err != nil {
+			return fmt.Errorf("read an inbox: %w", err)
+		}
+		for _, b := range batches {
+			if err := f(b); err != nil {
+				return err
+			}
+		}
+		if after = next; after == "" {
+			return nil
+		}
+	}
+}

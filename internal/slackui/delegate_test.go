@@ -1,0 +1,85 @@
+package slackui_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// delegable asks only Bob, who may have a delegate. Dave, who may be one, is not in the
+// channel.
+func delegable(t *testing.T) (o *workspace, root string, b approvals.Batch) {
+	t.Helper()
+	channels := slacksim.DefaultChannels()
+	for i := range channels {
+		if channels[i].ID == "C0OPS" {
+			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0BOB"}
+		}
+	}
+	o = atNoon(t, slacksim.Config{Channels: channels, EscapeCommands: true}, inLists)
+	root = o.say("U0ALICE", "clean up")
+	d := directCall(by("boss", fromUser("U0BOB")))
+	d.Ask.Requirement.Delegation = true
+	return o, root, o.opens(root, d)
+}
+
+// drawnUntil draws what is to be drawn again by itself after this time.
+func (o *workspace) drawnUntil(b approvals.Batch, after time.Duration) {
+	o.t.Helper()
+	var later *slackapi.LaterError
+	require.ErrorAs(o.t, o.ui.Cards.Reconcile(o.t.Context(), string(b.ID)), &later)
+	require.Equal(o.t, after, later.After)
+	require.False(o.t, later.Outage)
+}
+
+// isDue reports whether the cards of the batch are due.
+func (o *workspace) isDue(b approvals.Batch) bool {
+	o.t.Helper()
+	return server.ZScore(o.t.Context(), strings.TrimSuffix(o.key("due:cards", string(b.ID)), ":"+string(b.ID)), string(b.ID)).Err() == nil
+}
+
+// Nobody is told when an absence ends by itself: the one who is back is asked then, and
+// the delegate, who may not approve any more, is shown nothing any more.
+func TestWhoIsBackIsAskedAboutWhatWaits(t *testing.T) {
+	o, _, b := delegable(t)
+	o.slash("U0BOB", "away for 2h, ask @dave")
+	o.drawnUntil(b, 2*time.Hour)
+	require.Len(t, o.directs("U0DAVE"), 2, "that he is the delegate, and the card")
+	require.Empty(t, o.directs("U0BOB"))
+
+	o.pass(2 * time.Hour)
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.NotEmpty(t, o.directs("U0BOB")[0].Actions())
+	require.Empty(t, o.directs("U0DAVE")[1].Actions())
+	require.Contains(t, plainWords(o.directs("U0DAVE")[1]), "You no longer need to look at this request")
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+}
+
+// Who goes away and who comes back early changes whom a request asks that waits already.
+func TestADelegateIsAskedAboutWhatWaitsAlready(t *testing.T) {
+	o, _, b := delegable(t)
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.False(t, o.isDue(b))
+
+	o.slash("U0BOB", "away for 2h, ask @dave")
+	require.True(t, o.isDue(b))
+	o.drawnUntil(b, 2*time.Hour)
+	require.Len(t, o.directs("U0DAVE"), 2)
+	require.NotEmpty(t, o.directs("U0DAVE")[1].Actions())
+	require.NotEmpty(t, o.directs("U0BOB")[0].Actions(), "he may still approve")
+
+	o.pass(time.Hour)
+	o.slash("U0BOB", "back")
+	o.draw(b)
+	require.Empty(t, o.directs("U0DAVE")[1].Actions())
+	require.False(t, o.isDue(b))
+}
