@@ -83,3 +83,26 @@ func TestADelegateIsAskedAboutWhatWaitsAlready(t *testing.T) {
 	require.Empty(t, o.directs("U0DAVE")[1].Actions())
 	require.False(t, o.isDue(b))
 }
+
+// A delegation that the requester passed on does not count, so whoever it leads to is not
+// asked in the place of somebody else.
+func TestNobodyIsAskedInsteadByTheRequester(t *testing.T) {
+	o := atNoon(t, slacksim.Config{EscapeCommands: true}, inLists)
+	root := o.say("U0ALICE", "clean up")
+	both := by("both", fromUser("U0BOB", "U0CAROL"))
+	both.Need = 2
+	d := directCall(both)
+	d.Ask.Requirement.Delegation, d.Ask.Requirement.Separation = true, true
+	b := o.opens(root, d)
+	o.slash("U0ALICE", "away until friday, ask @carol")
+	o.slash("U0BOB", "away until friday, ask @alice")
+	o.draw(b)
+	cards := func(user string) (n int) {
+		for _, m := range o.directs(user) {
+			n += min(len(m.Actions()), 1)
+		}
+		return n
+	}
+	require.Equal(t, 1, cards("U0CAROL"))
+	require.Equal(t, 1, cards("U0BOB"), "nobody can approve for him")
+}

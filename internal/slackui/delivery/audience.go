@@ -296,6 +296,9 @@ func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.
 		return "", approvals.Absence{}, false
 	}
 	for _, absence := range r.away.DelegationsTo(a.Delegate, at) {
+		if slices.ContainsFunc(absence.Via, func(u approvals.UserID) bool { return r.batch.Barred(r.call, u) }) {
+			continue // it does not count, though the delegate may help by themselves
+		}
 		absent := approvals.Absent{User: user, Groups: r.principal(user).Groups, Until: absence.Until, Via: absence.Via}
 		p := approvals.Principal{User: a.Delegate, GroupsAt: at, For: []approvals.Absent{absent}}
 		if absence.User == user && r.batch.Helps(r.call, p) {
