@@ -235,6 +235,9 @@ func (a *ask) times(f *askForm, n *names, fallback *ask) {
 	case fallback != nil:
 		a.hours = fallback.hours
 	}
+	if at := cmp.Or(f.Within.Mark, f.Hours.Mark); (f.Within.Written() || f.Hours.Written()) && a.hours != nil && a.within > a.hours.decade() {
+		n.Wrong(at, "the calendar does not have %s within ten years, so every request would expire at once; write a shorter time", hours(a.within))
+	}
 }
 
 func (a *ask) ladder(f *askForm, n *names) {

@@ -102,6 +102,21 @@ func (c *calendar) counts(at time.Time) bool {
 // horizon is how far a calendar looks for hours.
 const horizon = 10 * 366
 
+// decade is how much time there is, at the least, before [horizon]; a calendar with
+// problems has as much as any.
+func (c *calendar) decade() time.Duration {
+	days := 0
+	for _, counts := range c.days {
+		if counts {
+			days += horizon/7 - 1
+		}
+	}
+	if days == 0 {
+		return MaxWithin
+	}
+	return time.Duration(max(days-len(c.holidays), 0)) * (c.to - c.from)
+}
+
 // add returns when so much time of the calendar has passed since at. Without a
 // calendar all time counts.
 func (c *calendar) add(at time.Time, d time.Duration) time.Time {
