@@ -66,6 +66,9 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().EndingBy(until), ruling.Why, ruling.Rule, 0
 		a.Unjudged, a.Checked, a.Summary = ruling.Unjudged, ruling.Checked, cmp.Or(ruling.Summary, a.Summary)
 		a.Severity = a.Severity.Worse(ruling.Severity)
+		if a.Severity == SeverityLow && ruling.Severity == SeverityUnset {
+			a.Severity = SeverityUnset // a rule said so of the old arguments
+		}
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason, Rule: ruling.Rule})
 	default:

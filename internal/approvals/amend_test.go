@@ -127,6 +127,41 @@ func TestTheDeskAsksAsTheRunDid(t *testing.T) {
 	}
 }
 
+// A rule that says that calls such as this one are low says nothing of other arguments.
+// What the tool says, it says of all its calls.
+func TestAChangeKeepsNoPromiseOfARule(t *testing.T) {
+	for _, c := range []struct{ tool, before, after, want Severity }{
+		{"", "low", "", ""},
+		{"low", "", "", "low"},
+		{"low", "low", "", "low"},
+		{"", "low", "low", "low"},
+		{"", "", "low", "low"},
+		{"", "low", "high", "high"},
+		{"", "high", "", "high"},
+		{"", "irreversible", "low", "irreversible"},
+	} {
+		b, _, err := Open(Batch{ID: "b", Run: "r", Requester: "req", OpenedAt: opened}, []Deferral{{
+			Call: ToolCall{ID: theCall, Name: "delete", Args: theArgs}, Severity: c.tool,
+			Ask: Ask{Requirement: all(of(1, "ann")), Severity: c.before},
+		}}, nil)
+		require.NoError(t, err)
+		d := desk(newShelf(b), stating{c.tool, Ask{Requirement: all(of(1, "ann")), Severity: c.after}})
+		after, err := d.Amend(t.Context(), b.ID, "r1", amends(b, "req", 1, nil))
+		require.NoError(t, err)
+		require.Equal(t, c.want, after.Approvals[0].Severity, "%+v", c)
+	}
+}
+
+// stating is a policy that knows what the tool states.
+type stating struct {
+	tool Severity
+	ask  Ask
+}
+
+func (s stating) Rule(context.Context, Proposal) (Ruling, error) { return s.ask, nil }
+func (s stating) Strictest(time.Time) Requirement                { return s.ask.Requirement }
+func (s stating) Stated(_, _ string) Severity                    { return s.tool }
+
 func TestWhiteSpaceIsNoChange(t *testing.T) {
 	b := open(t, all(of(1, "ann")))
 	s := newShelf(b)

@@ -109,5 +109,16 @@ func (j judge) rule(ctx context.Context, b Batch, a Approval, call ToolCall, at 
 	if err != nil || ruling == nil {
 		return Ask{Requirement: j.policy.Strictest(at), Why: "No rule could judge the changed arguments.", Unjudged: true}
 	}
+	if ask, ok := ruling.(Ask); ok {
+		if p, ok := j.policy.(stating); ok {
+			ask.Severity = ask.Severity.Worse(p.Stated(b.Agent, call.Name))
+			return ask
+		}
+	}
 	return ruling
+}
+
+// A stating policy knows how bad the calls of a tool are by its own statement.
+type stating interface {
+	Stated(agent, tool string) Severity
 }

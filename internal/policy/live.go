@@ -233,6 +233,9 @@ func (l *Live) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling
 	return l.Current().Rule(ctx, q)
 }
 
+// Stated is that of the current policy.
+func (l *Live) Stated(agent, tool string) approvals.Severity { return l.Current().Stated(agent, tool) }
+
 // CountsToday is that of the current policy.
 func (l *Live) CountsToday() bool { return l.Current().CountsToday() }
 

@@ -59,6 +59,11 @@ func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {
 // caller has to keep the [Ledger].
 func (p *Policy) CountsToday() bool { return p.names.today }
 
+// Stated returns what a tool states about how bad its calls are.
+func (p *Policy) Stated(agent, tool string) approvals.Severity {
+	return p.plan(agent, tool).hints.severity
+}
+
 // Options returns what the policy was read against.
 func (p *Policy) Options() Options { return p.options }
 

@@ -35,6 +35,25 @@ default: {severity: high, quorums: [{name: ops, from: {groups: [sre]}}]}`+severi
 	}
 }
 
+// That some calls are low says nothing of a call that no rule could judge, unless all
+// rules say so.
+func TestACallThatNoRuleJudgesIsNotLow(t *testing.T) {
+	for _, c := range []struct {
+		ofDefault      string
+		tool, unjudged approvals.Severity
+	}{{"", "", ""}, {"", "low", "low"}, {"severity: low, ", "", "low"}, {"severity: high, ", "", "high"}} {
+		p, err := policy.Parse("policy.yaml", []byte("groups: {sre: S0SRE00001}\ndefault: {"+c.ofDefault+"quorums: [{name: ops, from: {groups: [sre]}}]}\n"+`
+rules:
+  - {name: mails, tools: [mail], when: args.to == "ann", ask: {severity: low, quorums: [{name: ops, from: {groups: [sre]}}]}}
+`), policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "mail", Severity: c.tool}}})
+		require.NoError(t, err)
+		require.Equal(t, c.tool, p.Stated("ops", "mail"))
+		r, err := p.Rule(t.Context(), call("mail", `{}`))
+		require.NoError(t, err)
+		require.Equal(t, c.unjudged, r.(approvals.Ask).Severity, "%+v", c)
+	}
+}
+
 // TestWhatAToolStatesIsSeenAndNeverLowered: a condition sees what the tool
 // states, and an explanation shows the worse of the tool and the rule.
 func TestWhatAToolStatesIsSeenAndNeverLowered(t *testing.T) {

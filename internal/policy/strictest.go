@@ -150,8 +150,13 @@ const maxBroken = 5
 // be judged, without the arguments why, and what they are there for.
 func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	ask := approvals.Ask{Requirement: p.together(f.q, asks), Rule: all[0].rule.full}
+	unstated := false
 	for _, a := range asks {
 		ask.Severity = ask.Severity.Worse(a.severity)
+		unstated = unstated || a.severity.Worse(f.hints.severity) == approvals.SeverityUnset
+	}
+	if unstated && ask.Severity == approvals.SeverityLow {
+		ask.Severity = approvals.SeverityUnset // what some rules say of other calls is no promise about this one
 	}
 	var why []string
 	for i, b := range all {
