@@ -72,18 +72,20 @@ func NewNodes(tb testing.TB) *Nodes {
 // dies before, its replica may not know all of its slots.
 func (n *Nodes) ready() {
 	n.tb.Helper()
-	for at, s := range n.shards {
-		other := n.shards[(at+1)%shards].primary
-		for _, i := range []*Instance{s.primary, s.replica} {
-			Await(n.tb, "the cluster to be ready", func() bool {
+	Await(n.tb, "the cluster to be ready", func() bool {
+		ready := true
+		for at, s := range n.shards {
+			other := n.shards[(at+1)%shards].primary
+			for _, i := range []*Instance{s.primary, s.replica} {
 				knows, should := n.owners(i), n.owners(other)
 				if i == s.primary {
 					n.repair(i, knows, should)
 				}
-				return knows == should && strings.Contains(i.Client.ClusterInfo(n.tb.Context()).Val(), "cluster_state:ok")
-			})
+				ready = ready && knows == should && strings.Contains(i.Client.ClusterInfo(n.tb.Context()).Val(), "cluster_state:ok")
+			}
 		}
-	}
+		return ready
+	})
 }
 
 // owners returns the id of the primary that serves each slot, as the node knows it.
