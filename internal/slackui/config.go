@@ -44,6 +44,9 @@ type Config struct {
 	Team       string            // the one workspace, or organization, that installed the app
 	Enterprise string            // the organization, if there is one: its people count as colleagues
 
+	// Answered is told of what arrives in Socket Mode, as [inbound.SocketConfig] says.
+	Answered func(path string, code int, took time.Duration)
+
 	Agent  string            // who answers a mention where Agents names nobody; may be empty
 	Agents map[string]string // who answers it instead, by channel id
 
@@ -259,7 +262,7 @@ func New(c Config) (*UI, error) {
 	ui.ToolCards = tools
 	ui.Answers = &bulk.Answers{Sheets: h.Sheets, Results: h.Results, Memos: c.Memos, Now: c.Now, Log: c.Log}
 	if c.overSocket() {
-		ui.Socket = inbound.NewSocket(inbound.SocketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Now: c.Now, Log: c.Log}, ui.Server)
+		ui.Socket = inbound.NewSocket(inbound.SocketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Answered: c.Answered, Now: c.Now, Log: c.Log}, ui.Server)
 		h.Slash.Linked = ui.Socket.Ready
 	}
 	return ui, nil

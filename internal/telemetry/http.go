@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // HTTP measures a handler. The routes are the patterns of the multiplexers that the
@@ -43,3 +44,11 @@ func (a *answered) WriteHeader(code int) {
 
 // Unwrap is for [http.ResponseController].
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Envelope measures what came from Slack on a connection in Socket Mode, as the request
+// that it would be over HTTP.
+func (m *Metrics) Envelope(path string, code int, took time.Duration) {
+	if m != nil {
+		m.http.WithLabelValues("slack", path, strconv.Itoa(code)).Observe(seconds(took))
+	}
+}

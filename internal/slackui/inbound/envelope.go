@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
@@ -30,6 +31,16 @@ func (s *HTTP) envelope(ctx context.Context, f frame) (Reply, error) {
 	}
 	s.cfg.Log.WarnContext(ctx, "envelope of an unknown type", slog.String("type", blockkit.Brief(f.Type, 64)))
 	return Reply{}, nil
+}
+
+// pathOf is where an envelope of a type would arrive over HTTP.
+var pathOf = map[string]string{"events_api": eventsPath, "interactive": interactivityPath, "slash_commands": commandsPath}
+
+// answered reports an answer to an envelope, for a kind that has a path over HTTP.
+func (s *Socket) answered(f frame, code int, began time.Time) {
+	if path, ok := pathOf[f.Type]; ok {
+		s.told(path, code, s.now().Sub(began))
+	}
 }
 
 // commandForm returns a slash command as the form in which it comes over HTTP.

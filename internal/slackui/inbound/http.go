@@ -24,7 +24,11 @@ const (
 	ackTimeout = 2500 * time.Millisecond
 )
 
-const commandsPath = "/slack/commands"
+const (
+	eventsPath        = "/slack/events"
+	interactivityPath = "/slack/interactivity"
+	commandsPath      = "/slack/commands"
+)
 
 // HTTP receives what Slack sends. It is an [http.Handler]; the caller must call
 // [HTTP.Shutdown] after the HTTP server has shut down.
@@ -57,7 +61,7 @@ func NewHTTP(c Config, h Handler) *HTTP {
 		return s // no request could be verified
 	}
 	for path, handle := range map[string]handler{
-		"/slack/events": s.events, "/slack/interactivity": s.interactivity, commandsPath: s.commands,
+		eventsPath: s.events, interactivityPath: s.interactivity, commandsPath: s.commands,
 	} {
 		s.mux.Handle(path, s.signed(path, handle))
 	}

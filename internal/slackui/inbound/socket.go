@@ -65,6 +65,7 @@ type Socket struct {
 	count  int
 	secure bool // only encrypted connections will do
 	places chan struct{}
+	told   func(path string, code int, took time.Duration)
 
 	mu      sync.Mutex
 	up      map[*link]bool
@@ -78,6 +79,10 @@ type SocketConfig struct {
 	Sockets  int // how many are held; 0 means 2
 	Now      func() time.Time
 	Log      *slog.Logger
+
+	// Answered, if it is set, is told of each envelope that Slack acts on: the path and
+	// the status that its answer would have over HTTP, and how long Slack waited.
+	Answered func(path string, code int, took time.Duration)
 }
 
 // NewSocket returns a Socket that hands what it receives to s.
@@ -86,8 +91,12 @@ func NewSocket(c SocketConfig, s *HTTP) *Socket {
 	if count == 0 {
 		count = defaultSockets
 	}
+	told := c.Answered
+	if told == nil {
+		told = func(string, int, time.Duration) {}
+	}
 	return &Socket{
-		handle: s.envelope, now: c.Now, log: c.Log, count: count, secure: strings.HasPrefix(c.APIURL, "https://"),
+		handle: s.envelope, told: told, now: c.Now, log: c.Log, count: count, secure: strings.HasPrefix(c.APIURL, "https://"),
 		client: slack.New("", slack.OptionAppLevelToken(c.AppToken()), slack.OptionAPIURL(strings.TrimSuffix(c.APIURL, "/")+"/"),
 			slack.OptionHTTPClient(slackapi.HTTPClient(openTime, nil))),
 		dialer: websocket.Dialer{Proxy: http.ProxyFromEnvironment},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -202,12 +203,14 @@ func (l *link) take(ctx context.Context, f frame) {
 	if !l.begin() {
 		return
 	}
+	began := l.socket.now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
 	places := l.socket.places
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
 		l.socket.log.ErrorContext(ctx, "envelope failed", slog.String("type", blockkit.Brief(f.Type, 64)), slog.String("err", "too many envelopes at the same time"))
+		l.socket.answered(f, http.StatusServiceUnavailable, began)
 		cancel()
 		l.end()
 		return
@@ -216,7 +219,7 @@ func (l *link) take(ctx context.Context, f frame) {
 		defer l.end()
 		defer func() { <-places }()
 		defer cancel()
-		l.answer(ctx, f)
+		l.socket.answered(f, l.answer(ctx, f), began)
 	}()
 }
 
@@ -251,26 +254,31 @@ func (l *link) leave() {
 	}
 }
 
-// answer handles an envelope and acknowledges it if that succeeds. A panic of the
-// handler loses this envelope and does not end the process.
-func (l *link) answer(ctx context.Context, f frame) {
+// answer handles an envelope and acknowledges it if that succeeds. It returns the
+// status that the answer would have over HTTP. A panic of the handler loses this
+// envelope and does not end the process.
+func (l *link) answer(ctx context.Context, f frame) (code int) {
 	log := l.socket.log.With(slog.String("type", blockkit.Brief(f.Type, 64)), slog.Int("retry", f.Retry))
 	defer func() {
 		if p := recover(); p != nil {
 			log.ErrorContext(ctx, "envelope failed", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			code = http.StatusInternalServerError
 		}
 	}()
 	answer, err := l.socket.handle(ctx, f)
 	switch {
 	case errors.Is(err, errBody):
 		log.WarnContext(ctx, "envelope not understood", slog.Any("err", err))
+		return http.StatusBadRequest
 	case err != nil:
 		log.ErrorContext(ctx, "envelope failed", slog.Any("err", err))
-	default:
-		if err := l.acknowledge(f, answer); err != nil {
-			log.ErrorContext(ctx, "envelope handled, but not acknowledged", slog.Any("err", err))
-		}
+		return http.StatusInternalServerError
 	}
+	if err := l.acknowledge(f, answer); err != nil {
+		log.ErrorContext(ctx, "envelope handled, but not acknowledged", slog.Any("err", err))
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
 }
 
 // errAckTooLarge is an answer that Slack would drop.

@@ -24,13 +24,14 @@ type switchboard struct {
 	links chan *websocket.Conn
 	sock  *Socket
 	slept atomic.Int64 // for how long the machine of the bot was suspended
+	told  chan string  // what was measured of each envelope
 }
 
 // newSwitchboard runs a Socket whose events are answered by handle, until the
 // test ends.
 func newSwitchboard(t *testing.T, greeting string, commands func(body string) (Reply, error)) *switchboard {
 	t.Helper()
-	b := &switchboard{t: t, links: make(chan *websocket.Conn, 16)}
+	b := &switchboard{t: t, links: make(chan *websocket.Conn, 16), told: make(chan string, 2*maxEnvelopes)}
 	var upgrader websocket.Upgrader
 	mux := http.NewServeMux()
 	srv := httptest.NewServer(mux)
@@ -48,6 +49,7 @@ func newSwitchboard(t *testing.T, greeting string, commands func(body string) (R
 	cfg := SocketConfig{
 		AppToken: func() string { return "xapp-1" }, APIURL: srv.URL + "/api/", Sockets: 1,
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Now().Add(time.Duration(b.slept.Load())) },
+		Answered: func(path string, code int, _ time.Duration) { b.told <- fmt.Sprintf("%s %d", path, code) },
 	}
 	server := &HTTP{cfg: Config{Log: cfg.Log, Now: cfg.Now}}
 	b.sock = NewSocket(cfg, server)
@@ -129,6 +131,39 @@ func TestOnlyWhatWentWellIsAcknowledged(t *testing.T) {
 	require.JSONEq(t, `{"envelope_id":"plain"}`, b.hears(c), "it takes no answer")
 	b.sends(c, `{"type":"slash_commands","envelope_id":"answer","payload":"x","accepts_response_payload":true}`)
 	require.JSONEq(t, `{"envelope_id":"answer","payload":{"text":"hi"}}`, b.hears(c))
+}
+
+// What arrives on a connection is measured like the request that it would be, so that
+// an alert on clicks that fail does not depend on how they arrive.
+func TestEnvelopesAreMeasuredAsRequests(t *testing.T) {
+	b := newSwitchboard(t, hello, func(body string) (Reply, error) {
+		switch body {
+		case `"error"`:
+			return Reply{}, context.DeadlineExceeded
+		case `"panic"`:
+			panic("a bug")
+		case `"malformed"`:
+			return Reply{}, errBody
+		case `"large"`:
+			return Reply{strings.Repeat("x", maxAck)}, nil
+		}
+		return Reply{}, nil
+	})
+	c := b.link()
+	for i, s := range []struct{ kind, body, want string }{
+		{"interactive", "error", "/slack/interactivity 500"},
+		{"interactive", "panic", "/slack/interactivity 500"},
+		{"slash_commands", "malformed", "/slack/commands 400"},
+		{"slash_commands", "large", "/slack/commands 500"},
+		{"events_api", "fine", "/slack/events 200"},
+	} {
+		b.sends(c, fmt.Sprintf(`{"type":%q,"envelope_id":"e%d","payload":%q,"accepts_response_payload":true}`, s.kind, i, s.body))
+		require.Equal(t, s.want, <-b.told)
+	}
+	b.sends(c, `{"type":"new_thing","envelope_id":"e9","payload":{}}`)
+	b.hears(c) // the answer to the event
+	b.hears(c)
+	require.Empty(t, b.told, "Slack waits for no answer to what is not known")
 }
 
 // No more is answered at the same time than there are places.
