@@ -94,7 +94,8 @@ func ParseSigner(text []byte) (*Signer, error) {
 }
 
 // ReadSigner reads the private key in the file. It refuses a file that others than
-// its owner may read or write.
+// its owner may read or write. A file of root may be readable by its group too, if
+// the process is not root: so are the secrets that Kubernetes and systemd provide.
 func ReadSigner(path string) (*Signer, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator names it; a pipe to which nobody writes opens at once
 	if err != nil {
@@ -108,7 +109,8 @@ func ReadSigner(path string) (*Signer, error) {
 	if !about.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
 	}
-	if mode := about.Mode().Perm(); mode&0o077 != 0 {
+	owner, _ := about.Sys().(*syscall.Stat_t)
+	if mode := about.Mode().Perm(); !private(mode, owner != nil && owner.Uid == 0 && os.Geteuid() != 0) {
 		return nil, fmt.Errorf("%w: others may use %s, its mode is %#o; run chmod 600 on it", ErrKey, path, mode)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
@@ -116,4 +118,13 @@ func ReadSigner(path string) (*Signer, error) {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
 	return ParseSigner(text)
+}
+
+// private reports whether a file with the mode is secret. One that is provided by root
+// to another user has to be readable by its group.
+func private(mode os.FileMode, provided bool) bool {
+	if provided {
+		mode &^= 0o040
+	}
+	return mode&0o077 == 0
 }
