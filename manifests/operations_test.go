@@ -230,8 +230,9 @@ func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
 	}
 }
 
-// What the compose file names is declared in it, and its Redis keeps what it
-// acknowledges.
+// What the compose file names is declared in it, its Redis keeps what it acknowledges,
+// and an edit of the policy reaches the bot: a mounted file would stay the old one if
+// an editor replaces it.
 func TestTheComposeFileIsWhole(t *testing.T) {
 	text, err := os.ReadFile("compose/compose.yaml")
 	require.NoError(t, err)
@@ -269,6 +270,11 @@ func TestTheComposeFileIsWhole(t *testing.T) {
 		require.Equal(t, "/run/secrets/"+s, bot.Environment[strings.ToUpper(s)+"_FILE"])
 	}
 	require.Len(t, c.Secrets, len(bot.Secrets))
+	require.NotEmpty(t, bot.Volumes)
+	for _, v := range bot.Volumes {
+		from, _, _ := strings.Cut(v, ":")
+		require.Empty(t, filepath.Ext(from), "%s: mount its folder", v)
+	}
 	for _, p := range bot.Ports {
 		require.True(t, strings.HasPrefix(p, "127.0.0.1:"), "the bot has no TLS")
 	}
