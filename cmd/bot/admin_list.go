@@ -16,7 +16,12 @@ func adminList(ctx context.Context, in *call) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
 	most := in.flags.Int("most", 200, "The largest `NUMBER` of requests to list.")
 	doubt := in.flags.Bool("in-doubt", false, "List only requests with a call that may or may not have taken effect.")
-	return administer(ctx, in, func(a admin, _ []string) error { return a.list(ctx, *most, *doubt, *asJSON) })
+	return administer(ctx, in, func(a admin, _ []string) error {
+		if *most < 1 {
+			return in.wrong("--most must be 1 or more")
+		}
+		return a.list(ctx, *most, *doubt, *asJSON)
+	})
 }
 
 func adminDeliveries(ctx context.Context, in *call) error {

@@ -18,7 +18,7 @@ var kept = map[string]string{
 	"journal":    "what runs executed, as long as the runs",
 	"batch":      "requests with their decisions, as long as their conversations",
 	"args":       "the exact arguments of calls, as long as their requests",
-	"facts":      "what happened to requests, for audits, for ever",
+	"facts":      "what happened to requests, for audits, forever",
 	"idle":       "an index of the conversations in which nothing is open, until they are removed",
 	"memo":       "what surfaces remember, such as where a card is, as long as the request or run",
 	"due":        "an index of the work that is due, until it is done",
@@ -28,7 +28,7 @@ var kept = map[string]string{
 	"sheet":      "lists of calls to decide at once: a day, or 30 days once finished",
 	"attempts":   "failures of due work, until it succeeds",
 	"parked":     "work that was given up, until an operator acts",
-	"layout":     "the number of partitions, for ever",
+	"layout":     "the number of partitions, forever",
 	"parkedruns": "runs that wait for an operator",
 	"request":    "changes that were made, so that a repetition counts once: mostly ten minutes",
 
@@ -108,7 +108,7 @@ func (a admin) size(ctx context.Context, asJSON bool) error {
 // first.
 func (a admin) untilRemoved(first time.Time) string {
 	if a.threads <= 0 {
-		return "they are kept for ever (retention.threads is 0s)"
+		return "they are kept forever (retention.threads is 0s)"
 	}
 	return fmt.Sprintf("that one is removed on %s (retention.threads is %s)", since(first.Add(a.threads)), a.threads)
 }

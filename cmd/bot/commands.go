@@ -225,7 +225,7 @@ limits how fast that goes; the bot must be running.`,
 			args: []argument{{
 				name: "BATCH", optional: true, what: "Only this request, even if it is no longer waiting: the first column of bot admin list.",
 			}},
-			example: "bot admin redraw --config countersign.yaml",
+			example: "bot admin redraw --config config.yaml",
 		},
 		{
 			name: "abandon", short: "Ends a run that cannot continue.", run: adminAbandon,

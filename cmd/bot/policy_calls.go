@@ -22,7 +22,7 @@ const callsWords = "The output contains the arguments of the calls. Protect it l
 // policyCalls writes the calls that the store holds, as JSON lines.
 func policyCalls(ctx context.Context, in *call) (err error) {
 	p := newPolicyCommand(in)
-	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix.")
+	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. Needed if it says where Redis is or how to log in there (redis.addresses, redis.tls, redis.user), or sets redis.prefix.")
 	since := p.flags.Duration("since", defaultSince, "How far back to look, such as 24h: threads in which people were asked something in that `DURATION`.")
 	data := dataFlag(in)
 	if err := p.parse(); err != nil {
@@ -37,7 +37,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		}
 	}
 	if !c.Redis.Named(e) {
-		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names, or from the folder of --data")
+		return errors.New("REDIS_URL is not set; set it to the Redis that the bot works on, name the configuration that has redis.addresses, or give --data the folder of the bot")
 	}
 	c.Redis.Durability = state.None // this only reads
 	store, err := openForCommand(ctx, c, e, e.NewLogger(p.stderr))

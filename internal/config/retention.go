@@ -25,6 +25,6 @@ func (r Retention) ThreadAge() time.Duration {
 
 func (r Retention) check(wrong func(format string, args ...any)) {
 	if age := r.ThreadAge(); age != 0 && age < leastThreads {
-		wrong("retention.threads: must be at least %s, or 0s to keep them for ever, but is %s", leastThreads, age)
+		wrong("retention.threads: must be at least %s, or 0s to keep them forever, but is %s", leastThreads, age)
 	}
 }

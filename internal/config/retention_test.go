@@ -21,7 +21,7 @@ func TestThreadsStayAMonthOrAsTheFileSays(t *testing.T) {
 	for _, text := range []string{"1h", "167h", "-1h"} {
 		c, problems := config.Decode([]byte("retention: {threads: " + text + "}\n"))
 		require.Empty(t, problems)
-		require.ErrorContains(t, c.Check(), "retention.threads: must be at least 168h0m0s, or 0s to keep them for ever, but is")
+		require.ErrorContains(t, c.Check(), "retention.threads: must be at least 168h0m0s, or 0s to keep them forever, but is")
 	}
 	// It can change while the bot runs.
 	week := 7 * 24 * time.Hour
