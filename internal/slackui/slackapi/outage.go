@@ -57,8 +57,11 @@ func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err
 		return err
 	}
 	later, ok := errors.AsType[*LaterError](err)
+	if p.row++; !ok || !later.Outage {
+		p.row = 0
+	}
 	switch {
-	case !ok || !later.Outage:
+	case p.row == 0:
 		p.failed, p.rounds = nil, 0
 	case len(p.failed) < awayAfter && !slices.Contains(p.failed, key):
 		p.failed = append(p.failed, key)
@@ -80,12 +83,13 @@ func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err
 	return &LaterError{After: l.give(key, r, drainEvery, now).Sub(now), Err: later.Err}
 }
 
-// news reports whether Slack is away, and whether that has changed since news reported it
-// last.
+// news reports whether no call succeeds, and whether that has changed since news reported
+// it last. It counts calls that are the same, too: where little happens, a few are all that
+// there are.
 func (p *throttle) news() (away, isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	away = len(p.failed) >= awayAfter
+	away = p.row >= awayAfter
 	isNew = away != p.told
 	p.told = away
 	return away, isNew

@@ -180,3 +180,20 @@ func TestTheLogSaysOnceThatSlackIsAway(t *testing.T) {
 	}
 	require.Equal(t, 4, strings.Count(log.String(), "\n"))
 }
+
+// Where one card is all that waits, no other call fails, and the log is the only place
+// that says why the card does not appear.
+func TestTheLogSaysThatTheOnlyCallFails(t *testing.T) {
+	var log bytes.Buffer
+	now := time.Unix(1_800_000_000, 0)
+	a := Client{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for range awayAfter {
+		require.Empty(t, log.String())
+		_ = a.throttled(t.Context(), postMessage, "C1", "", usual, func() error { return slack.SlackErrorResponse{Err: "token_revoked"} })
+		now = now.Add(time.Minute)
+	}
+	require.Contains(t, log.String(), "no call to Slack succeeds")
+	require.Contains(t, log.String(), "install it again")
+	require.NoError(t, a.throttled(t.Context(), postMessage, "C1", "", usual, func() error { return nil }))
+	require.Contains(t, log.String(), "calls to Slack succeed again")
+}

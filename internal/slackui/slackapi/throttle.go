@@ -35,8 +35,9 @@ type throttle struct {
 	queues  map[string]*queue
 	updates []time.Time // of the last minute
 	failed  []string    // different calls that Slack did not answer since it answered one, up to [awayAfter]
+	row     int         // calls that Slack did not answer since it answered one
 	rounds  int         // of calls that were tried while Slack was away
-	told    bool        // by news: that Slack is away
+	told    bool        // by news: that no call succeeds
 }
 
 // A rank says which calls are made first.
