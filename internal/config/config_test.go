@@ -192,6 +192,29 @@ func TestAWholeNumberIsDecimal(t *testing.T) {
 	require.Empty(t, problems)
 }
 
+// A limit of 0 was the default limit: an agent that may make no requests could make 60 a
+// minute.
+func TestALimitOfZeroIsNotTheDefault(t *testing.T) {
+	for key, text := range map[string]string{
+		"remote_agents[0].per_minute":     "remote_agents: [{per_minute: 0}]",
+		"remote_agents[0].open_limit":     "remote_agents: [{open_limit: -0}]",
+		"remote_agents[0].within":         "remote_agents: [{within: 0s}]",
+		"agents[0].limits.tool_calls":     "agents: [{limits: {tool_calls: 0}}]",
+		"agents[0].mcp.s.timeouts.t":      "agents: [{mcp: {s: {timeouts: {t: 0m}}}}]",
+		"slack.groups_max_age":            "slack: {groups_max_age: 0s}",
+		"runs.per_requester":              "x: &none 0\nruns: {per_requester: *none}",
+		"gateways[0].mcp.s.max_result":    "gateways: [{mcp: {s: {max_result: 0}}}]",
+		"agents[0].http.tools[0].timeout": "agents: [{http: {tools: [{timeout: 0h}]}}]",
+	} {
+		_, problems := Decode([]byte(text))
+		require.ErrorContains(t, errors.Join(problems...), key+": must be more than 0")
+	}
+	_, problems := Decode([]byte("retention: {threads: 0s}"))
+	require.Empty(t, problems, "it keeps conversations forever")
+	_, problems = Decode([]byte("retention: {threads: 0}"))
+	require.NotEmpty(t, problems)
+}
+
 // An editor may draw what follows it as a part of the comment.
 func TestACarriageReturnAloneEndsNoLine(t *testing.T) {
 	_, problems := Decode([]byte("agents:\r\n- name: a\r\n  # all of them\r  approval: false\r\n"))

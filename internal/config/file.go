@@ -184,19 +184,46 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
+		if e := t.Elem().Kind(); e == reflect.Int || e == reflect.Int64 {
+			f.value(at, n, t.Elem()) // 0 differs from a missing key
+			return
+		}
 		f.walk(at, n, t.Elem())
 	case reflect.Struct, reflect.Map:
 		f.mapping(at, n, t)
 	case reflect.Slice:
 		f.sequence(at, n, t)
 	default:
-		text, _, isText := strictyaml.Words(n)
-		if want := unlike(n, t); want != "" {
-			f.wrong(n, at, "must be %s", want)
-		} else if isText && strings.TrimSpace(text) == "" && !ofProgram.MatchString(at) {
-			f.wrong(n, at, "is empty; fill it in or remove the key")
+		if f.value(at, n, t) && isZero(n, t) {
+			f.wrong(n, at, "must be more than 0; without the key, the default applies")
 		}
 	}
+}
+
+// value reports whether the node can be a value of the type.
+func (f *form) value(at string, n ast.Node, t reflect.Type) bool {
+	text, _, isText := strictyaml.Words(n)
+	if want := unlike(n, t); want != "" {
+		f.wrong(n, at, "must be %s", want)
+		return false
+	}
+	if isText && strings.TrimSpace(text) == "" && !ofProgram.MatchString(at) {
+		f.wrong(n, at, "is empty; fill it in or remove the key")
+		return false
+	}
+	return true
+}
+
+// isZero reports whether the node is 0, which the decoder cannot tell from a key that is
+// missing. A limit of 0 would be the default limit.
+func isZero(n ast.Node, t reflect.Type) bool {
+	if t == reflect.TypeFor[time.Duration]() {
+		text, _, _ := strictyaml.Words(n)
+		d, err := time.ParseDuration(text)
+		return err == nil && d == 0
+	}
+	whole, ok := n.(*ast.IntegerNode)
+	return ok && t.Kind() == reflect.Int && fmt.Sprint(whole.Value) == "0"
 }
 
 func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
