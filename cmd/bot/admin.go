@@ -134,7 +134,7 @@ const mostParked = 200
 // parked lists the work that was given up after many failures, and the runs
 // that wait for an operator, because they failed too often.
 func (a admin) parked(ctx context.Context, asJSON bool) error {
-	runs, unreadable, err := a.store.ParkedRuns(ctx, mostParked)
+	runs, unreadable, err := a.store.ParkedRuns(ctx, mostParked+1)
 	if err != nil {
 		return fmt.Errorf("list the parked runs: %w", err)
 	}
@@ -146,8 +146,15 @@ func (a admin) parked(ctx context.Context, asJSON bool) error {
 	for _, r := range runs {
 		rows = append(rows, parkedRow{Kind: state.Runs, ID: string(r.ID), Agent: r.Agent, Since: r.CreatedAt, Reason: r.Failure})
 	}
-	for _, i := range slices.Concat(unreadable, items) {
-		rows = append(rows, parkedRow{Kind: i.Kind, ID: i.ID, Attempts: i.Attempts, Since: i.Since.UTC(), Reason: i.Reason})
+	for _, i := range unreadable {
+		rows = append(rows, rowOf(i))
+	}
+	more := ""
+	if len(rows) > mostParked {
+		rows, more = rows[:mostParked], ", and there are more"
+	}
+	for _, i := range items {
+		rows = append(rows, rowOf(i))
 	}
 	if asJSON {
 		return a.sayJSON(rows)
@@ -156,7 +163,7 @@ func (a admin) parked(ctx context.Context, asJSON bool) error {
 	for _, r := range rows {
 		out.WriteString(tableLine(r.columns()...))
 	}
-	fmt.Fprintf(&out, "%d parked\n", len(rows))
+	fmt.Fprintf(&out, "%d parked%s\n", len(rows), more)
 	return a.say(out.String())
 }
 
@@ -169,6 +176,10 @@ type parkedRow struct {
 	Attempts int        `json:"attempts,omitempty"`
 	Since    time.Time  `json:"since,omitzero"` // left out if it is not known
 	Reason   string     `json:"reason"`
+}
+
+func rowOf(i state.ParkedItem) parkedRow {
+	return parkedRow{Kind: i.Kind, ID: i.ID, Attempts: i.Attempts, Since: i.Since.UTC(), Reason: i.Reason}
 }
 
 // columns are the row as text.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -117,6 +118,14 @@ func TestAnOperatorSeesWhatIsParkedAndCannotBeRead(t *testing.T) {
 	require.Equal(t, "runs\t"+first+"\tcannot be read\tsince 2026-03-04T05:06:07Z\tunreadable\n"+
 		"resumes\t"+string(f.id)+"\tcannot be read\tsince unknown\tunreadable\n2 parked\n", f.admin("parked"))
 	require.NotContains(t, f.admin("parked", "--json"), "0001")
+
+	for n := range mostParked {
+		id := fmt.Sprintf("%s-%d", first, n)
+		_, err := f.redis.ZAdd(at+"parkedruns", 1, id)
+		require.NoError(t, err)
+		f.redis.HSet(at+"run:"+id, "v", "1", "d", "damaged")
+	}
+	require.Contains(t, f.admin("parked"), fmt.Sprintf("\n%d parked, and there are more\n", mostParked+1), "the list of runs is not whole")
 }
 
 // The facts tell what people decided also when the request itself is damaged.
