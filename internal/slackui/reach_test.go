@@ -150,7 +150,9 @@ func TestWhoeverAskedReadsThatNobodyWasAsked(t *testing.T) {
 			o.moves(b, func(*approvals.Batch) {})
 			again, err := slackui.New(config)
 			require.NoError(t, err)
-			require.NoError(t, again.Cards.Reconcile(t.Context(), string(b.ID)))
+			if err := again.Cards.Reconcile(t.Context(), string(b.ID)); err != nil {
+				require.ErrorContains(t, err, "others may be asked later")
+			}
 			o.notify(b)
 			told := o.directs("U0ALICE")
 			require.Len(t, told, 1)
@@ -170,10 +172,11 @@ func TestTheCardIsRightAgainWhenSomebodyCanApprove(t *testing.T) {
 	sim.Groups = append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none", Name: "None"})
 	o, root, b := asks(t, sim, call("c1", "delete_file", `{}`, by("none", fromGroup("S0NONE"))))
 	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
+	var later *slackapi.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.NoError(t, o.SetGroup("S0NONE", []string{"U0DAVE"}))
-	o.now.move(11 * time.Minute)
-	o.moves(b, func(*approvals.Batch) {})
-	o.draw(b)
+	o.now.move(later.After)
+	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	require.Len(t, o.directs("U0DAVE"), 1)
 	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
 	require.Len(t, o.directs("U0ALICE"), 1)

@@ -131,9 +131,7 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 	for _, r := range rungs {
 		switch r.Kind {
 		case approvals.Remind:
-			for _, q := range a.Requirement.Quorums {
-				found.from = append(found.from, q.From)
-			}
+			found.from = append(found.from, fromOf(a)...)
 		case approvals.Escalate:
 			added.Users, added.Groups = append(added.Users, r.Add.Users...), append(added.Groups, r.Add.Groups...)
 			found.from = append(found.from, r.Add)

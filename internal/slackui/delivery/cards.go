@@ -144,27 +144,29 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			return 0, err
 		}
 		if !h.Body.outdated(b) { // Adopt may have added a copy meanwhile
-			return b.Version, c.untilBack(asked)
+			return b.Version, c.askAgain(&h.Body, asked)
 		}
 	}
 	return 0, fmt.Errorf("draw batch %s: %w", b.ID, errUnsettled)
 }
 
-// untilBack returns a [*slackapi.LaterError] if a delegate is asked instead of somebody who
-// is away: when the absence ends, the delegate may not approve any more, and whoever is back
-// has to be asked.
-func (c *Cards) untilBack(asked []audience) error {
+// askAgain returns a [*slackapi.LaterError] if whom the batch asks changes though the batch
+// does not: when somebody is back for whom a delegate was asked, and when somebody joins a
+// group of which nobody could be asked.
+func (c *Cards) askAgain(body *anchors, asked []audience) error {
 	var first slackapi.Soonest
 	for _, of := range asked {
 		if !of.until.IsZero() {
-			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAway})
+			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAskAgain})
+		}
+		if slices.ContainsFunc(body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.NobodyCan }) {
+			first.Add(&slackapi.LaterError{After: 5 * time.Minute, Err: errAskAgain})
 		}
 	}
 	return first.Err()
 }
 
-// errAway says that a delegate is asked for as long as somebody is away.
-var errAway = errors.New("a delegate is asked until somebody is back")
+var errAskAgain = errors.New("others may be asked later")
 
 // refusesAll reports whether the target takes no card until someone changes that.
 func refusesAll(t target, err error) bool {
