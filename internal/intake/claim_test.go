@@ -511,6 +511,32 @@ func TestAClaimThatIsNotDurableUsesNoDecision(t *testing.T) {
 	require.ErrorIs(t, err, intake.ErrClaimed)
 }
 
+// A late store answers before what it stores has arrived: Redis stands still, or the
+// connection is slow, and the change is on its way.
+type late struct {
+	*state.Store
+	arrive func() error
+}
+
+func (s *late) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	s.arrive = func() error { return s.Store.KeepMemo(context.WithoutCancel(ctx), id, surface, data, version) }
+	return context.DeadlineExceeded
+}
+
+func TestAClaimThatArrivesAfterItsCallerHasReadThatItFailedUsesNoDecision(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	slow := &late{Store: w.store}
+	s, err := intake.New(intake.Config{Store: slow, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
+	require.NoError(t, err)
+	_, err = s.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, slow.arrive(), approvals.ErrConflict)
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+}
+
 // Redis may have failed over to a replica that lacks the claim, and another process may have
 // claimed there: that is the same version of the record.
 func TestAClaimThatIsNotDurableLeavesThatOfAnother(t *testing.T) {
