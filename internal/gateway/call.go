@@ -169,7 +169,7 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 		}
 	} else if over, err := s.over(ctx, call, q.ID); err != nil || over {
 		if err == nil {
-			err = s.c.Intake.Answered(ctx, c.who.Client, q.ID)
+			_, err = s.c.Intake.Answered(ctx, c.who.Client, q.ID)
 		}
 		if err != nil {
 			return failed(s.door.Explain(ctx, err)), true
@@ -287,11 +287,20 @@ func (s *Server) owed(ctx context.Context, c *calling, id approvals.RunID, words
 	return failed(words)
 }
 
-// answered notes that the caller is told what became of its call.
+// answered notes that the caller is told what became of its call. If the caller leaves
+// while that is stored, as it can when Redis is slow, it is not told, and the same call
+// still gets the result.
 func (s *Server) answered(ctx context.Context, c *calling, id approvals.RunID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling)
+	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling)
 	defer cancel()
-	if err := s.c.Intake.Answered(ctx, c.who.Client, id); err != nil {
+	first, err := s.c.Intake.Answered(storing, c.who.Client, id)
+	if err != nil {
 		s.c.Log.WarnContext(ctx, "the same call will get an old result", slog.String("request", string(id)), slog.Any("err", err))
+	}
+	if !first || ctx.Err() == nil {
+		return
+	}
+	if err := s.c.Intake.Unanswered(storing, c.who.Client, id); err != nil {
+		s.c.Log.ErrorContext(ctx, "cannot store that a caller left before its result; the same call may run again", slog.String("request", string(id)), slog.Any("err", err))
 	}
 }

@@ -43,7 +43,8 @@ type Intake interface {
 	Claim(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID) (intake.Claim, error)
 	Leave(ctx context.Context, c intake.Client, external string) error
 	Owe(ctx context.Context, c intake.Client, id approvals.RunID) error
-	Answered(ctx context.Context, c intake.Client, id approvals.RunID) error
+	Answered(ctx context.Context, c intake.Client, id approvals.RunID) (bool, error)
+	Unanswered(ctx context.Context, c intake.Client, id approvals.RunID) error
 }
 
 // Runner executes claimed calls; [agentrun.Runner] does.

@@ -326,6 +326,42 @@ func TestACallThatRunsGoesOnWithoutItsCaller(t *testing.T) {
 	require.Len(t, w.tool("srv.write").executions(), 1)
 }
 
+// A spied tool says in what contexts it is called.
+type spied struct {
+	gateway.Tool
+	called chan context.Context
+}
+
+func (t spied) Validate(ctx context.Context, c agentrun.Call) error {
+	t.called <- ctx
+	return t.Tool.Validate(ctx, c)
+}
+
+// Redis can be so slow that a caller gives up after its call ran, while it is stored that
+// the caller is told.
+func TestACallerThatLeavesBeforeItsResultFindsItAgain(t *testing.T) {
+	w := newWorld(t)
+	called := make(chan context.Context, 10)
+	p := w.start(func(c *gateway.Config) {
+		c.Silent = time.Second
+		c.Tools = func(string) []gateway.Tool { return []gateway.Tool{spied{w.tool("srv.write"), called}} }
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	var once sync.Once
+	p.watch.told = func() {
+		once.Do(func() {
+			leave()
+			<-(<-called).Done()
+		})
+	}
+	first := p.client(token).call(ctx, "srv_write", `{"n":1}`, true)
+	p.decide(<-p.watch.asked, "bob", approvals.Approve, "")
+	require.Error(t, (<-first).err)
+	require.Eventually(t, func() bool { return p.gateway.Held() == 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, "did {\"n\":1}\n", p.client(token).now("srv_write", `{"n":1}`).text())
+	require.Len(t, w.tool("srv.write").executions(), 1)
+}
+
 // A permitted call is found again by a caller that was told to make it again.
 func TestAPermittedCallThatOutlastsItsCallerRunsOnce(t *testing.T) {
 	w := newWorld(t)

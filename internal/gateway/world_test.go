@@ -100,6 +100,14 @@ type watched struct {
 
 	asked chan intake.Request
 	gone  chan approvals.RunID
+	told  func() // if not nil, it happens before it is stored that a caller is told
+}
+
+func (i *watched) Answered(ctx context.Context, c intake.Client, id approvals.RunID) (bool, error) {
+	if i.told != nil {
+		i.told()
+	}
+	return i.Intake.Answered(ctx, c, id)
 }
 
 func (i *watched) Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error) {

@@ -175,14 +175,26 @@ func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call
 }
 
 // Answered says that a caller was told what became of a call that was executed
-// here: the same call is asked about anew from now on. It may be repeated.
-func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) error {
-	return s.changeHere(ctx, c, id, func(r *record) (bool, error) {
-		if !r.AnsweredAt.IsZero() {
-			return false, nil
+// here: the same call is asked about anew from now on. It may be repeated, and returns
+// whether this was the first time.
+func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) (bool, error) {
+	first := false
+	err := s.changeHere(ctx, c, id, func(r *record) (bool, error) {
+		if first = r.AnsweredAt.IsZero(); first {
+			r.AnsweredAt = s.c.Now().UTC()
 		}
-		r.AnsweredAt = s.c.Now().UTC()
-		return true, nil
+		return first, nil
+	})
+	return first, err
+}
+
+// Unanswered takes [Service.Answered] back for the caller that was the first: it left
+// before its answer. The same call finds this one again.
+func (s *Service) Unanswered(ctx context.Context, c Client, id approvals.RunID) error {
+	return s.changeHere(ctx, c, id, func(r *record) (bool, error) {
+		told := !r.AnsweredAt.IsZero()
+		r.AnsweredAt, r.Owed = time.Time{}, true
+		return told, nil
 	})
 }
 

@@ -33,12 +33,21 @@ func TestWhoAsksAgainFindsWhatIsExecutedHereUntilSomebodyWasTold(t *testing.T) {
 	require.Empty(t, a.Execution.State, "what becomes of it, the journal says")
 	other := claude
 	other.Name = "codex"
-	require.ErrorIs(t, w.Answered(ctx, other, first.ID), approvals.ErrNotFound)
-	for range 2 {
-		require.NoError(t, w.Answered(ctx, claude, first.ID))
+	_, err = w.Answered(ctx, other, first.ID)
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+	told, err := w.Answered(ctx, claude, first.ID)
+	require.NoError(t, err)
+	require.True(t, told)
+	require.NoError(t, w.Unanswered(ctx, claude, first.ID))
+	require.Equal(t, first.ID, w.ask(here("b", "write")).ID, "who was told had left")
+	for _, is := range []bool{true, false} {
+		told, err := w.Answered(ctx, claude, first.ID)
+		require.NoError(t, err)
+		require.Equal(t, is, told)
 	}
 	require.NotEqual(t, first.ID, w.ask(here("c", "write")).ID)
-	require.ErrorIs(t, w.Answered(ctx, claude, w.ask(ask("api", "write")).ID), approvals.ErrInvalid)
+	_, err = w.Answered(ctx, claude, w.ask(ask("api", "write")).ID)
+	require.ErrorIs(t, err, approvals.ErrInvalid)
 }
 
 func TestAPermissionToExecuteHereIsForOneCall(t *testing.T) {
@@ -72,7 +81,8 @@ func TestAPermittedCallThatIsClaimedWithTheQuestionIsFoundOnlyIfItsResultIsOwed(
 		require.Equal(t, second.ID, found.ID, "nobody was told")
 		require.False(t, found.Claimed)
 	}
-	require.NoError(t, elsewhere.Answered(ctx, claude, second.ID))
+	_, err := elsewhere.Answered(ctx, claude, second.ID)
+	require.NoError(t, err)
 	for i, of := range []*world{w, &elsewhere} {
 		next := of.ask(question(fmt.Sprint("next", i)))
 		require.NotEqual(t, second.ID, next.ID)
@@ -92,7 +102,8 @@ func TestAPermittedCallWhoseResultIsOwedIsFoundUntilItIsGiven(t *testing.T) {
 		require.NoError(t, w.Owe(ctx, claude, first.ID))
 		require.Equal(t, first.ID, w.ask(here("b", "free")).ID, "a caller was told to ask again")
 	}
-	require.NoError(t, w.Answered(ctx, claude, first.ID))
+	_, err = w.Answered(ctx, claude, first.ID)
+	require.NoError(t, err)
 	require.NotEqual(t, first.ID, w.ask(here("c", "free")).ID)
 	require.ErrorIs(t, w.Owe(ctx, claude, w.ask(ask("api", "write")).ID), approvals.ErrInvalid)
 }
