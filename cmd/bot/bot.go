@@ -147,12 +147,15 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	return b, nil
 }
 
-// newUI asks Slack for the bot's identity, so that a wrong token fails the start.
+// newUI asks Slack for the bot's identity, so that a wrong token fails the start. It waits
+// for Slack as long as that cannot be reached.
 func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (*slackui.UI, error) {
-	const patience = 15 * time.Second
-	asking, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	who, err := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(e.SlackAPIURL), slack.OptionHTTPClient(slackapi.HTTPClient(patience, nil))).AuthTestContext(asking)
+	var who *slack.AuthTestResponse
+	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(e.SlackAPIURL), slack.OptionHTTPClient(slackapi.HTTPClient(0, nil)))
+	err := slackapi.UntilAnswered(ctx, b.log, func(ctx context.Context) (err error) {
+		who, err = api.AuthTestContext(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
 	}
@@ -179,7 +182,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 	if err != nil || ui.Socket == nil {
 		return ui, err
 	}
-	return ui, ui.Socket.Check(asking)
+	return ui, slackapi.UntilAnswered(ctx, b.log, ui.Socket.Check)
 }
 
 // receive takes what comes in Socket Mode until ctx ends, and finishes what

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -172,4 +176,42 @@ func TestASIGHUPBeforeTheBotRunsIsNotForgotten(t *testing.T) {
 	require.NoError(t, <-again)
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.Wait(), stderr.String())
+}
+
+// A bot that starts in an outage of Slack is alive and not ready, and works once that is over.
+func TestABotThatStartsWhileSlackIsAwayWaits(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	var answers atomic.Bool
+	slackURL, err := url.Parse(i.env["SLACK_API_URL"])
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: slackURL.Scheme, Host: slackURL.Host})
+	outage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answers.Load() {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(outage.Close)
+	i.env["REDIS_URL"] = "redis://" + statetest.NewInstance(t).Addr
+	i.env["SLACK_API_URL"] = outage.URL + slackURL.Path
+	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
+	i.check()
+	path, err := binary()
+	require.NoError(t, err)
+	log := newOutput()
+	p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
+	p.Env, p.Stderr = i.o.Environ, log
+	require.NoError(t, p.Start())
+	log.await(t, "Slack does not answer; trying again until it does")
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
+		r, err := http.Get("http://" + i.env["COUNTERSIGN_ADDR"] + path) //nolint:noctx // the test ends with the process
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, want, r.StatusCode, path)
+	}
+	answers.Store(true)
+	log.await(t, "msg=listening")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait())
 }

@@ -97,10 +97,10 @@ func classify(method string, err error) error {
 // passing are the error codes that are not about what a call does: of Slack's own
 // troubles, and of a token that is refused whatever it is used for. Work waits until they
 // have passed, or the bot has another token.
-var passing = []string{
-	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited",
-	"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive",
-}
+var passing = slices.Concat(troubles, []string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"})
+
+// troubles are the error codes that are about Slack itself.
+var troubles = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited"}
 
 // longestLimit bounds how long a limit of Slack is heeded. Slack names seconds; whatever
 // names a day must not keep people from deciding for a day.
