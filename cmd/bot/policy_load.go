@@ -91,6 +91,10 @@ func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err er
 			slog.String("version", before.Version()), slog.Any("err", err))
 		return
 	}
+	if before == after {
+		b.log.InfoContext(ctx, "the policy is the active version again", slog.String("version", after.Version()))
+		return
+	}
 	b.log.InfoContext(ctx, "the policy changed", slog.String("before", before.Version()), slog.String("version", after.Version()))
 	if gone := policy.Lifted(before, after); len(gone) > 0 {
 		b.log.WarnContext(ctx, "rules that denied or asked were removed", slog.Any("rules", gone))

@@ -32,8 +32,8 @@ type Live struct {
 // Open loads the policy at the path. If it was written in the last two seconds, Open
 // waits until it stays as it is for half a second. Report, if not nil, is called for every
 // change that is taken, with a nil error, and once for each content that is
-// rejected: then both policies are the one that stays in force. [Lifted] says
-// which rules a change removed.
+// rejected: then both policies are the one that stays in force, and so they are, with a nil
+// error, when its content is there again. [Lifted] says which rules a change removed.
 func Open(ctx context.Context, path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
 	files, err := settled(ctx, path, o.now())
 	if err != nil {
@@ -171,7 +171,10 @@ func (l *Live) look(ctx context.Context, again bool) error {
 		return err
 	}
 	sum := digest(files)
-	if sum == l.Current().content {
+	if current := l.Current(); sum == current.content {
+		if l.failed != "" && l.report != nil {
+			l.report(ctx, current, current, nil)
+		}
 		l.seen, l.failed, l.fresh = sum, "", sum
 		return nil
 	}

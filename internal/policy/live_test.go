@@ -86,8 +86,8 @@ func TestAPolicyIsFollowedAndABrokenOneIsReportedOnce(t *testing.T) {
 			require.NoError(t, os.RemoveAll(filepath.Join(m.dir, "..data")))
 			require.Equal(t, approvals.Permit{}, unnamed(rules()), "nor does it go with the file")
 			broken := ":7:38: rules[0].alow: there is no such key; did you mean allow?"
-			require.Len(t, told, 5)
-			require.Equal(t, []string{"yes to no", broken, "no to yes", broken}, told[:4])
+			require.Len(t, told, 6)
+			require.Equal(t, []string{"yes to no", broken, "no to yes", broken, "yes to yes"}, told[:5], "the last one is there again")
 			require.Equal(t, live.Current().Strictest(monday), live.Strictest(monday))
 			cancel()
 			<-done
