@@ -205,7 +205,7 @@ func TestABotThatStartsWhileSlackIsAwayWaits(t *testing.T) {
 	require.NoError(t, p.Start())
 	log.await(t, "Slack does not answer; trying again until it does")
 	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
-		r, err := http.Get("http://" + i.env["COUNTERSIGN_ADDR"] + path) //nolint:noctx // the test ends with the process
+		r, err := http.Get("http://" + i.env["COUNTERSIGN_ADDR"] + path)
 		require.NoError(t, err)
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, want, r.StatusCode, path)

@@ -85,6 +85,7 @@ func (h *hooked) Confirm(ctx context.Context, id string) error {
 
 // loses is a failover to a server that has nothing of the store.
 func (h *hooked) loses(t *testing.T) {
+	t.Helper()
 	keys, err := server.Keys(t.Context(), h.Prefix()+":{p*").Result()
 	require.NoError(t, err)
 	require.NotEmpty(t, keys)

@@ -14,7 +14,7 @@ import (
 
 // delegable asks only Bob, who may have a delegate. Dave, who may be one, is not in the
 // channel.
-func delegable(t *testing.T) (o *workspace, root string, b approvals.Batch) {
+func delegable(t *testing.T) (*workspace, approvals.Batch) {
 	t.Helper()
 	channels := slacksim.DefaultChannels()
 	for i := range channels {
@@ -22,11 +22,10 @@ func delegable(t *testing.T) (o *workspace, root string, b approvals.Batch) {
 			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0BOB"}
 		}
 	}
-	o = atNoon(t, slacksim.Config{Channels: channels, EscapeCommands: true}, inLists)
-	root = o.say("U0ALICE", "clean up")
+	o := atNoon(t, slacksim.Config{Channels: channels, EscapeCommands: true}, inLists)
 	d := directCall(by("boss", fromUser("U0BOB")))
 	d.Ask.Requirement.Delegation = true
-	return o, root, o.opens(root, d)
+	return o, o.opens(o.say("U0ALICE", "clean up"), d)
 }
 
 // drawnUntil draws what is to be drawn again by itself after this time.
@@ -47,7 +46,7 @@ func (o *workspace) isDue(b approvals.Batch) bool {
 // Nobody is told when an absence ends by itself: the one who is back is asked then, and
 // the delegate, who may not approve any more, is shown nothing any more.
 func TestWhoIsBackIsAskedAboutWhatWaits(t *testing.T) {
-	o, _, b := delegable(t)
+	o, b := delegable(t)
 	o.slash("U0BOB", "away for 2h, ask @dave")
 	o.drawnUntil(b, 2*time.Hour)
 	require.Len(t, o.directs("U0DAVE"), 2, "that he is the delegate, and the card")
@@ -65,7 +64,7 @@ func TestWhoIsBackIsAskedAboutWhatWaits(t *testing.T) {
 
 // Who goes away and who comes back early changes whom a request asks that waits already.
 func TestADelegateIsAskedAboutWhatWaitsAlready(t *testing.T) {
-	o, _, b := delegable(t)
+	o, b := delegable(t)
 	o.draw(b)
 	require.Len(t, o.directs("U0BOB"), 1)
 	require.False(t, o.isDue(b))
