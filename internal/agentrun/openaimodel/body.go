@@ -97,5 +97,8 @@ func (e *dataLines) next() ([]byte, error) {
 	if len(data) > e.most {
 		return nil, errTooLarge
 	}
+	if data[0] == '{' { // go-openai would read an error itself, and drop those it does not know
+		return append(append([]byte("data: { "), data[1:]...), "\n\n"...), err
+	}
 	return append(append([]byte("data: "), data...), "\n\n"...), err
 }

@@ -1,6 +1,7 @@
 package openaimodel
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -97,6 +98,15 @@ type problem struct {
 	said       string // all of it in lower case, only to be searched
 }
 
+// reported is an error that the server put into a stream, of any form.
+func reported(raw json.RawMessage) error {
+	var known *openai.APIError
+	if json.Unmarshal(raw, &known) == nil {
+		return known
+	}
+	return &openai.RequestError{Body: raw}
+}
+
 func (a *attempt) problem(err error) (problem, bool) {
 	p := problem{status: a.status}
 	if p.status < 400 {
@@ -105,6 +115,8 @@ func (a *attempt) problem(err error) (problem, bool) {
 	var api *openai.APIError
 	var other *openai.RequestError
 	switch {
+	case errors.As(err, &other): // of a form that is not OpenAI's
+		p.message = strings.Join(strings.Fields(string(other.Body)), " ")
 	case errors.As(err, &api):
 		p.kind, p.message = api.Type, api.Message
 		if api.Param != nil {
@@ -113,15 +125,13 @@ func (a *attempt) problem(err error) (problem, bool) {
 		if api.Code != nil {
 			p.code = fmt.Sprint(api.Code)
 		}
-		if code, ok := api.Code.(int); ok && p.status == 0 && code >= 400 && code < 600 {
+		if code, err := strconv.Atoi(p.code); err == nil && p.status == 0 && code >= 400 && code < 600 {
 			p.status = code
 		}
-		p.said = strings.ToLower(p.message)
-	case errors.As(err, &other):
-		p.said = strings.ToLower(string(other.Body))
 	default:
 		return p, p.status != 0
 	}
+	p.said = strings.ToLower(p.message)
 	return p, true
 }
 

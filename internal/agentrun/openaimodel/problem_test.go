@@ -25,6 +25,7 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 	}{
 		"vllm, too long":        {400, `{"object":"error","message":"This model's maximum context length is 8192 tokens.","type":"BadRequestError","code":400}`, agentrun.ContextTooLong, false},
 		"vllm now, too long":    {400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"BadRequestError","param":null,"code":400}}`, agentrun.ContextTooLong, false},
+		"ollama, too long":      {400, `{"error":"the input length exceeds the context length"}`, agentrun.ContextTooLong, false},
 		"llama.cpp, too long":   {400, `{"error":{"code":400,"message":"no","type":"exceed_context_size_error"}}`, agentrun.ContextTooLong, false},
 		"a proxy, too long":     {413, `<html>`, agentrun.ContextTooLong, false},
 		"azure, filtered":       {400, `{"error":{"message":"no","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, agentrun.ContentFiltered, false},
@@ -43,10 +44,12 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 		"redirect":              {307, ``, agentrun.ModelRefused, false},
 		"stream: too long":      {200, ": wait\n\nevent: error\ndata: {\"error\":{\"message\":\"no\",\"code\":\"context_length_exceeded\"}}\n\n", agentrun.ContextTooLong, false},
 		"stream: rate by code":  {200, "data: {\"error\":{\"message\":\"no\",\"code\":429}}\n\n", agentrun.RateLimited, again},
+		"stream: rate by text":  {200, "data: {\"error\":{\"message\":\"no\",\"code\":\"429\"}}\n\n", agentrun.RateLimited, again},
 		"stream: rate by name":  {200, "data: {\"error\":{\"message\":\"no\",\"code\":\"rate_limit_exceeded\"}}", agentrun.RateLimited, again},
 		"stream: beside others": {200, "data: {\"id\":\"x\",\"error\":{\"message\":\"no\",\"code\":502},\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n", agentrun.ModelUnavailable, again},
 		"stream: key":           {200, "data: {\"error\":{\"message\":\"no\",\"code\":\"invalid_api_key\"}}\n\n", agentrun.ModelRefused, false},
 		"stream: shapeless":     {200, "data: {\"error\":\"boom\"}\n\n", agentrun.ModelUnavailable, again},
+		"stream: no error":      {200, "data: {\"error\":null,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"no\"},\"finish_reason\":\"content_filter\"}]}\n\n", agentrun.ContentFiltered, false},
 		"stream: wordless":      {200, "data: {\"error\":{}}\n\ndata: {}\n\n", agentrun.ModelUnavailable, again},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +64,32 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 			e := modelError(t, err)
 			require.Equal(t, tt.code, e.Code, "%v", err)
 			require.Equal(t, map[bool]int{false: 1, true: 2}[tt.again], asked)
+		})
+	}
+}
+
+// Not every server reports errors in OpenAI's form. Whoever reads the log needs the
+// server's words in any case.
+func TestTheLogHasWhatTheServerSaid(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status     int
+		body, said string
+	}{
+		"openai":   {400, `{"error":{"message":"bad schema","type":"invalid_request_error"}}`, `message "bad schema"`},
+		"gemini":   {400, `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]`, "API key not valid."},
+		"vllm":     {400, `{"object":"error","message":"tool_choice needs a flag","type":"BadRequestError","code":400}`, "tool_choice needs a flag"},
+		"ollama":   {400, `{"error":"this model does not support tools"}`, "this model does not support tools"},
+		"mistral":  {422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs"}]},"type":"invalid_request_error"}`, "Extra inputs"},
+		"a proxy":  {404, "<html>\r\n<h1>No such host</h1>", "<html> <h1>No such host</h1>"},
+		"a stream": {200, "data: {\"error\":\"out of memory\"}\n\n", "out of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}), func(c *openaimodel.Config) { c.Attempts = 1 })
+			_, err := m.Request(t.Context(), ask("hi"))
+			require.ErrorContains(t, modelError(t, err).Err, tt.said)
 		})
 	}
 }

@@ -32,7 +32,7 @@ type event struct {
 	Message  string           `json:"message"`
 	Item     json.RawMessage  `json:"item"`
 	Param    *string          `json:"param"`
-	Error    *openai.APIError `json:"error"`
+	Error    *json.RawMessage `json:"error"`
 }
 
 // finished is a response that is over.
@@ -98,7 +98,7 @@ func (a *responsesAnswer) add(raw []byte) error {
 		return malformed("an event cannot be read: %w", err)
 	}
 	if e.Error != nil {
-		return e.Error
+		return reported(*e.Error)
 	}
 	switch e.Type {
 	case "error":

@@ -27,7 +27,7 @@ func malformed(format string, args ...any) error {
 // other things, where go-openai does not look.
 type chunk struct {
 	openai.ChatCompletionStreamResponse
-	Error *openai.APIError `json:"error"`
+	Error *json.RawMessage `json:"error"`
 }
 
 // A chatAnswer is put together from the chunks of one stream.
@@ -47,7 +47,7 @@ func (a *chatAnswer) add(raw []byte) error {
 		return malformed("a chunk cannot be read: %w", err)
 	}
 	if c.Error != nil {
-		return c.Error
+		return reported(*c.Error)
 	}
 	if err := lossless(raw); err != nil {
 		return err
