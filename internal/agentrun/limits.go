@@ -16,6 +16,7 @@ type Limits struct {
 // by a request: the model would never learn what they did. toSign are the calls
 // about which people are to be asked: they count as if all of them were
 // approved, so that people are not asked about calls that may not run then.
+// A model that never says how many tokens it used does not get past a limit of tokens.
 func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	requests, toolCalls := orDefault(l.Requests, 50), orDefault(l.ToolCalls, 200)
 	tokens := used.InputTokens + used.OutputTokens
@@ -24,6 +25,9 @@ func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 		return fmt.Sprintf("The run has reached its limit of %s to the model.", plural(requests, "request"))
 	case l.TotalTokens > 0 && tokens >= l.TotalTokens:
 		return fmt.Sprintf("The run has reached its limit of %s.", plural(l.TotalTokens, "token"))
+	case l.TotalTokens > 0 && used.Requests > 0 && tokens == 0:
+		return fmt.Sprintf("The run has a limit of %s, but the model provider doesn't say how many it has used. "+
+			"Ask your Countersign admin to have it report usage, or to remove the limit.", plural(l.TotalTokens, "token"))
 	case toolCalls > 0 && calls > 0 && used.ToolCalls+calls > toolCalls:
 		return fmt.Sprintf("The run would exceed its limit of %s, so none of the last calls was run.", plural(toolCalls, "tool call"))
 	case toolCalls > 0 && toSign > 0 && used.ToolCalls+calls+toSign > toolCalls:

@@ -44,6 +44,22 @@ func TestLimitsComeBeforeEffects(t *testing.T) {
 	}
 }
 
+// Some servers report no usage. A limit of tokens cannot be kept then.
+func TestALimitOfTokensNeedsUsage(t *testing.T) {
+	unmetered := calls([3]string{"1", "plain", `{"x":1}`})
+	unmetered.Usage = agentrun.Usage{}
+	w := newWorld(t)
+	w.agent.Limits = agentrun.Limits{TotalTokens: 1000}
+	run := w.say(unmetered)
+	require.Equal(t, agentrun.RunFailed, run.Status)
+	require.Contains(t, run.Failure, "doesn't say how many it has used")
+	require.Empty(t, w.executed())
+	requireAnswered(t, w.history())
+
+	w = newWorld(t)
+	require.Equal(t, agentrun.RunCompleted, w.say(unmetered, says("done")).Status, "without a limit, no usage is needed")
+}
+
 // What a run has used counts for those that resume it, and is checked before
 // what was approved runs.
 func TestLimitsOfAResumedRun(t *testing.T) {
