@@ -167,7 +167,7 @@ func (c *call) part(d Dialect, now time.Time) map[string]any {
 	case agentrun.ToolReturn:
 		switch {
 		case r.Outcome == agentrun.OutcomeSuccess, r.Outcome == agentrun.OutcomeDenied && !d.approvals():
-			p["state"], p["output"] = stateOutput, r.Content
+			p["state"], p["output"] = stateOutput, shownJSON(r.Content)
 		case r.Outcome == agentrun.OutcomeDenied:
 			p["state"] = stateDenied
 			if why, refused := c.refusal(); refused {

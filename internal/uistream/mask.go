@@ -19,16 +19,47 @@ func shownInput(args json.RawMessage, writeOnly []string) json.RawMessage {
 		return json.RawMessage(`{}`)
 	}
 	hide := approvals.HiddenAt(writeOnly)
-	if approvals.CheckJSON(args, maxDepth) != nil {
-		if hide.Any() {
-			return quoted(hiddenWords(args))
+	switch {
+	case !hide.Any():
+		return shownJSON(args)
+	case approvals.CheckJSON(args, shownDepth) != nil:
+		return quoted(hiddenWords(args))
+	}
+	return shownJSON(masked(args, hide))
+}
+
+// shownJSON is a value as the client gets it. One that no client takes, or that could
+// not be sent back to us with the history, is a text: it would end the chat.
+func shownJSON(raw json.RawMessage) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if approvals.CheckJSON(raw, shownDepth) != nil || d.Decode(&v) != nil || pollutes(v) {
+		return quoted(string(raw))
+	}
+	return raw
+}
+
+// pollutes reports whether a value has keys at which the AI SDK refuses to parse it.
+func pollutes(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		constructor, named := v["constructor"]
+		own, _ := constructor.(map[string]any)
+		_, proto := v["__proto__"]
+		_, prototype := own["prototype"]
+		if proto || prototype || named && constructor == nil { // old versions fail at the null
+			return true
 		}
-		return quoted(string(args))
+		for _, x := range v {
+			if pollutes(x) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, pollutes)
 	}
-	if !hide.Any() {
-		return args
-	}
-	return masked(args, hide)
+	return false
 }
 
 // masked replaces what is hidden, and keeps everything else byte for byte.

@@ -15,6 +15,7 @@ import (
 const (
 	maxBody     = 4 << 20
 	maxDepth    = 80
+	shownDepth  = 64 // of what a client sends back within its history
 	maxMessages = 2000
 	maxParts    = 2000
 	maxText     = 40_000

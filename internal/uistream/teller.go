@@ -250,11 +250,11 @@ func (w *teller) results(s *step) []chunk {
 			retry, _ := c.result.(agentrun.RetryPrompt)
 			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), Hosted: c.hosted, ErrorText: retry.Content})
 		case r.Outcome == agentrun.OutcomeDenied && w.dialect == V5:
-			denied = append(denied, chunk{Type: typeOutput, ToolCallID: string(c.id), Hosted: c.hosted, Output: r.Content})
+			denied = append(denied, chunk{Type: typeOutput, ToolCallID: string(c.id), Hosted: c.hosted, Output: shownJSON(r.Content)})
 		case r.Outcome == agentrun.OutcomeDenied:
 			denied = append(denied, chunk{Type: typeOutputDenied, ToolCallID: string(c.id)})
 		case r.Outcome == agentrun.OutcomeSuccess:
-			rest = append(rest, chunk{Type: typeOutput, ToolCallID: string(c.id), Hosted: c.hosted, Output: r.Content})
+			rest = append(rest, chunk{Type: typeOutput, ToolCallID: string(c.id), Hosted: c.hosted, Output: shownJSON(r.Content)})
 			rest = append(rest, sources(r)...)
 		default:
 			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), Hosted: c.hosted, ErrorText: words(r.Content)})
