@@ -161,6 +161,12 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 	if st := q.approval.StatusAt(s.c.Now()); st.Settled() {
 		return s.settled(ctx, user, o, a.verdict)
 	}
+	if len(a.reason) > approvals.MaxReason {
+		// Refusing the request would end the chat: the client sends this again with
+		// every message, and its user cannot change it.
+		o.refused, o.words = approvals.ErrInvalid, wordsTooLong
+		return o, nil
+	}
 	c, err := s.c.Desk.Case(ctx, q.batch, q.approval.Call.ID, q.approval.Call.Digest, func(ctx context.Context, of approvals.Asked) (approvals.Principal, error) {
 		return s.c.People.Principal(ctx, user, of)
 	})

@@ -130,6 +130,22 @@ func TestHalfABatchIsHeldAndNotRun(t *testing.T) {
 	require.Len(t, c.executed(), 2)
 }
 
+// A client sends its answers again with every message, and nobody can change one
+// there. So an answer with a reason that is too long is asked about again; it doesn't
+// have each message of the chat refused.
+func TestAReasonThatIsTooLongDoesNotEndTheChat(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a")
+	long := responded("del", "c0.0.0", asked["c0.0.0"], false, "a")
+	long["approval"].(object)["reason"] = strings.Repeat("x", approvals.MaxReason+1)
+	got := read(t, c.answer(message, long)).all()
+	require.Contains(t, short(got), "tool-approval-request")
+	require.Contains(t, toJSON(t, got), "Your reason is too long.")
+	require.Empty(t, c.executed())
+	got = read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], false, "a"))).all()
+	require.Contains(t, short(got), "tool-output-denied", "it can be decided again")
+}
+
 // What was shown is what runs: arguments that somebody changed in Slack are asked
 // about anew.
 func TestArgumentsThatWereChangedMeanwhileAreAskedAboutAnew(t *testing.T) {

@@ -244,9 +244,6 @@ func (r *reader) call(p *part, wire map[string]json.RawMessage, at string) {
 	r.into(a["id"], at+"/approval/id", "a text", &p.Approval.ID)
 	r.into(a["approved"], at+"/approval/approved", "true or false", &p.Approval.Approved)
 	r.into(a["reason"], at+"/approval/reason", "a text", &p.Approval.Reason)
-	if len(p.Approval.Reason) > approvals.MaxReason {
-		r.wrong(at+"/approval/reason", "must have at most %d bytes", approvals.MaxReason)
-	}
 	if p.State == stateResponded && p.Approval.Approved == nil {
 		r.wrong(at+"/approval/approved", "must be true or false")
 	}

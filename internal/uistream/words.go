@@ -17,6 +17,7 @@ const (
 	wordsTakenBack  = "You took this decision back, so it doesn't count. Nothing changed. To decide again, use the card in Slack."
 	wordsDenied     = "Your denial counts. More people must deny the call before it is denied."
 	wordsUnfinished = "The agent did not finish this call. Nothing was run."
+	wordsTooLong    = "Your reason is too long. Nothing changed. Decide again with a shorter one."
 	wordsSiblings   = "Decided. The agent continues when all calls are decided."
 )
 
