@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,7 +101,8 @@ func (m modelCheck) tryAll(ctx context.Context) {
 			name = m.env.OpenAIModel
 		}
 		var tools []agentrun.ToolDefinition
-		key := []string{name, a.ModelAPI}
+		limited := a.Limits.TotalTokens > 0
+		key := []string{name, a.ModelAPI, strconv.FormatBool(limited)}
 		for _, t := range sets[a.Name] {
 			s := t.Spec()
 			if s.Kind == agentrun.KindHosted { // the provider knows these
@@ -111,12 +113,13 @@ func (m modelCheck) tryAll(ctx context.Context) {
 		}
 		if k := strings.Join(key, " "); !tried[k] {
 			tried[k] = true
-			m.try(ctx, name, openaimodel.API(a.ModelAPI), tools)
+			m.try(ctx, name, openaimodel.API(a.ModelAPI), tools, limited)
 		}
 	}
 }
 
-func (m modelCheck) try(ctx context.Context, name string, api openaimodel.API, tools []agentrun.ToolDefinition) {
+// try asks a model. limited says that its tokens have to be counted.
+func (m modelCheck) try(ctx context.Context, name string, api openaimodel.API, tools []agentrun.ToolDefinition, limited bool) {
 	model, err := openaimodel.New(openaimodel.Config{
 		APIKey: m.env.OpenAIKey.Open, BaseURL: m.env.OpenAIBaseURL, Model: name, API: api, HTTPClient: m.client(modelTimeout),
 		Timeout: modelTimeout, Attempts: 1, Now: m.Now, Log: slog.New(slog.DiscardHandler),
@@ -147,6 +150,10 @@ func (m modelCheck) try(ctx context.Context, name string, api openaimodel.API, t
 	default:
 		m.unknown("mention the bot and see whether it uses its tools; if not, use another model",
 			"%s: whether %s can call tools: it was asked to call %s, and answered without a call", m.at, name, tools[0].Name)
+	}
+	if err == nil && limited && answer.Usage.InputTokens+answer.Usage.OutputTokens == 0 {
+		m.problem("have the provider report usage in streams (stream_options), or remove limits.total_tokens",
+			"%s: %s does not say how many tokens it uses, so a run with limits.total_tokens ends at its first call", m.at, name)
 	}
 }
 

@@ -87,6 +87,26 @@ func TestCheckAsksTheModelAsARunDoes(t *testing.T) {
 	require.Regexp(t, `could not check +model: \S+: whether scripted answers as a run needs it`, found)
 }
 
+// Without usage, a limit of tokens ends each run that has calls.
+func TestCheckSaysThatALimitOfTokensNeedsUsage(t *testing.T) {
+	for limit, wrong := range map[string]bool{"requests: 5": false, "total_tokens: 5000": true} {
+		i := newInstallation(t, slacksim.Config{})
+		i.replace("    files: reports\n", "    files: reports\n    limits: {"+limit+"}\n")
+		model := openaisim.New(callsWhatItIsAsked())
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			body = bytes.ReplaceAll(body, []byte(`"stream_options":{"include_usage":true}`), []byte(`"stream_options":{}`))
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), -1
+			model.ServeHTTP(w, r)
+		}))
+		t.Cleanup(srv.Close)
+		i.env["OPENAI_BASE_URL"] = srv.URL + "/v1"
+		found := i.check()
+		require.Contains(t, found, "scripted answers in a stream and calls tools")
+		require.Equal(t, wrong, strings.Contains(found, "scripted does not say how many tokens it uses"), found)
+	}
+}
+
 // An agent without tools needs none of its model.
 func TestCheckAsksForNoToolWhereNoneIsUsed(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
