@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 func (m *Model) chatQuery(r agentrun.ModelRequest) query {
 	request := openai.ChatCompletionRequest{
 		Model:         m.model,
-		Messages:      chatMessages(r.Instructions, r.Messages),
+		Messages:      chatMessages(r.Instructions, r.Messages, m.takesReasoning),
 		Tools:         chatTools(r.Tools),
 		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
 	}
@@ -33,7 +34,7 @@ func (m *Model) chatQuery(r agentrun.ModelRequest) query {
 // chatMessages returns the history in the protocol's shape. Requests with no
 // response between them are one turn: what answers the calls of the response
 // before them goes first, what people wrote after it.
-func chatMessages(instructions string, history []agentrun.Message) []openai.ChatCompletionMessage {
+func chatMessages(instructions string, history []agentrun.Message, reasoning bool) []openai.ChatCompletionMessage {
 	var out, prompts []openai.ChatCompletionMessage
 	if instructions != "" {
 		out = append(out, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: instructions})
@@ -51,7 +52,7 @@ func chatMessages(instructions string, history []agentrun.Message) []openai.Chat
 		case agentrun.Response:
 			out = append(out, prompts...)
 			prompts = nil
-			if c, ok := assistant(m); ok {
+			if c, ok := assistant(m, reasoning); ok {
 				out = append(out, c)
 			}
 		}
@@ -130,11 +131,21 @@ func content(raw json.RawMessage) string {
 	return b.String()
 }
 
-// assistant returns what the model said. Thinking is not sent back, and an
-// answer that holds nothing else has no form in the protocol.
-func assistant(r agentrun.Response) (openai.ChatCompletionMessage, bool) {
+// takesReasoning reports whether a server may want the reasoning back with the calls that
+// it led to, as DeepSeek and Kimi do when they think
+// (https://api-docs.deepseek.com/guides/thinking_mode). OpenAI shows none in chat
+// completions, and refuses members that it does not know.
+func takesReasoning(base *url.URL) bool {
+	host := base.Hostname()
+	return host != "api.openai.com" && !strings.HasSuffix(host, ".openai.azure.com")
+}
+
+// assistant returns what the model said. Thinking is sent back only with calls, if the
+// server may want it, and an answer that holds nothing else has no form in the protocol.
+func assistant(r agentrun.Response, reasoning bool) (openai.ChatCompletionMessage, bool) {
 	m := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
 	var texts []string
+	thoughts := ""
 	for _, p := range r.Parts {
 		switch p := p.(type) {
 		case agentrun.Text:
@@ -146,8 +157,15 @@ func assistant(r agentrun.Response) (openai.ChatCompletionMessage, bool) {
 				ID: string(p.ID), Type: openai.ToolTypeFunction,
 				Function: openai.FunctionCall{Name: toolName(p.Name), Arguments: arguments(p.Args)},
 			})
-		case agentrun.Thinking, agentrun.ProviderCall:
+		case agentrun.Thinking:
+			if p.ID == "" { // else it is of the Responses API
+				thoughts += p.Content
+			}
+		case agentrun.ProviderCall:
 		}
+	}
+	if reasoning && len(m.ToolCalls) > 0 {
+		m.ReasoningContent = thoughts
 	}
 	m.Content = strings.Join(texts, "\n\n")
 	return m, m.Content != "" || len(m.ToolCalls) > 0

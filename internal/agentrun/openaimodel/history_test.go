@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +47,7 @@ var everything = agentrun.ModelRequest{
 	Messages: []agentrun.Message{
 		request(user("clean up"), user("")),
 		response(
-			agentrun.Thinking{Content: "secret thoughts"}, agentrun.Text{Content: "First."}, agentrun.Text{}, agentrun.Text{Content: "Second."},
+			agentrun.Thinking{Content: "I should look first."}, agentrun.Text{Content: "First."}, agentrun.Text{}, agentrun.Text{Content: "Second."},
 			call("c1", "list_files", ""), call("c2", "read_file", `{"path": "a",  "n": 9007199254740993}`),
 			call("c3", "read_file", `{"path": "rep`), call("c4", "delete file.now!", `["a"]`), call("c5", "delete_file", "{}"),
 			call("c6", "delete_file", "{}"), call("c7", "delete_file", "{}"), call("c8", "wait", "{}"), call("c9", "wait", "{}"),
@@ -89,6 +91,36 @@ func TestAHistoryBecomesThisRequest(t *testing.T) {
 	becomes(t, everything, openaimodel.Chat, "request.golden.json")
 }
 
+// Reasoning goes back with the calls that it led to: DeepSeek and others refuse the history
+// without it. OpenAI refuses it, and has not written it.
+func TestReasoningIsNotSentToOpenAI(t *testing.T) {
+	for host, sent := range map[string]bool{"api.openai.com": false, "mine.openai.azure.com": false, "api.deepseek.com": true} {
+		sim := openaisim.New(always(openaisim.Reply{Text: "You are welcome."}))
+		m := newBench(t, sim, func(c *openaimodel.Config) {
+			at := c.BaseURL
+			c.BaseURL = "https://" + host + "/v1"
+			c.HTTPClient = &http.Client{Transport: rewrites(at)}
+		})
+		_, err := m.Request(t.Context(), everything)
+		require.NoError(t, err)
+		require.Len(t, sim.Requests(), 1)
+		require.Equal(t, sent, strings.Contains(string(sim.Requests()[0].Body), "reasoning_content"), host)
+	}
+}
+
+// rewrites sends every request to the server with this base URL.
+type rewrites string
+
+func (to rewrites) RoundTrip(r *http.Request) (*http.Response, error) {
+	at, err := url.Parse(string(to))
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = at.Scheme, at.Host
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 func TestAHistoryBecomesTheseItems(t *testing.T) {
 	r := everything
 	r.Messages = append(slices.Clone(r.Messages),
@@ -118,7 +150,7 @@ func becomes(t *testing.T, r agentrun.ModelRequest, api openaimodel.API, file st
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got.String())
-	for _, never := range []string{"secret", "thoughts", "metadata"} {
+	for _, never := range []string{"secret", "nothing to say", "metadata"} {
 		require.NotContains(t, got.String(), never)
 	}
 }
