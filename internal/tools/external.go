@@ -36,7 +36,9 @@ func NewExternal(d Declaration) (agentrun.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", d.Name, err)
 	}
-	return external{judged, agentrun.Spec{Name: d.Name, Description: d.Description, Schema: d.Schema, Kind: agentrun.KindExternal}}, nil
+	return external{judged, agentrun.Spec{
+		Name: d.Name, Description: d.Description, Schema: d.Schema, Kind: agentrun.KindExternal, WriteOnly: argschema.WriteOnly(d.Schema),
+	}}, nil
 }
 
 type external struct {

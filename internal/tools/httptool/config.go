@@ -130,6 +130,7 @@ func (t *Tool) readSchema() (problems []error) {
 	if t.schema, err = argschema.Compile(t.config.Schema); err != nil {
 		wrong("schema: %w", err)
 	}
+	t.hidden = argschema.WriteOnly(t.config.Schema)
 	used := t.placeholders()
 	for _, name := range used {
 		var p struct {

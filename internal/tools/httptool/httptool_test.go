@@ -388,3 +388,13 @@ func TestAToolIsGatedUnlessItOnlyReads(t *testing.T) {
 }
 
 func sumOf(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) }
+
+// Everyone in a channel reads the card of a call, so the operator can say which
+// arguments it must not show.
+func TestArgumentsThatTheSchemaMarksAreWriteOnly(t *testing.T) {
+	made := tool(t, httptool.Config{
+		Name: "pay", Method: "POST", URL: "https://a.example/{order}", Hosts: []string{"a.example"},
+		Schema: json.RawMessage(`{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"card":{"type":"string","writeOnly":true}}}`),
+	})
+	require.Equal(t, []string{"/card"}, made.Spec().WriteOnly)
+}

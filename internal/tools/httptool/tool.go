@@ -31,8 +31,9 @@ import (
 type Tool struct {
 	config      Config
 	schema      argschema.Schema
-	origin      url.URL // scheme and host
-	path, query string  // with placeholders
+	hidden      []string // the arguments that are write-only
+	origin      url.URL  // scheme and host
+	path, query string   // with placeholders
 	body        bool
 	client      *http.Client
 }
@@ -76,6 +77,7 @@ func (t *Tool) Spec() agentrun.Spec {
 	return agentrun.Spec{
 		Name: t.config.Name, Description: t.config.Description, Schema: t.config.Schema, Kind: agentrun.KindFunction,
 		Timeout: t.within() + overhead, Annotations: agentrun.Annotations{ReadOnlyHint: t.config.ReadOnly}, Effect: t.effect(),
+		WriteOnly: t.hidden,
 	}
 }
 

@@ -149,36 +149,6 @@ func (d Definition) hints(trusted bool) agentrun.Annotations {
 	return agentrun.Annotations{DestructiveHint: only(a.DestructiveHint), OpenWorldHint: only(a.OpenWorldHint)}
 }
 
-// writeOnly are the arguments that the schema marks as writeOnly, as JSON
-// pointers. What is inside a list stands for every entry of it.
-func (d Definition) writeOnly() []string {
-	var all []string
-	var walk func(at string, schema json.RawMessage, depth int)
-	walk = func(at string, schema json.RawMessage, depth int) {
-		var s struct {
-			WriteOnly  bool                       `json:"writeOnly"`
-			Properties map[string]json.RawMessage `json:"properties"`
-			Items      json.RawMessage            `json:"items"`
-		}
-		if depth > 32 || json.Unmarshal(schema, &s) != nil {
-			return
-		}
-		if s.WriteOnly && at != "" {
-			all = append(all, at)
-			return
-		}
-		for key, inside := range s.Properties {
-			walk(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key), inside, depth+1)
-		}
-		if len(s.Items) > 0 {
-			walk(at+"/*", s.Items, depth+1)
-		}
-	}
-	walk("", d.schema, 0)
-	slices.Sort(all)
-	return all
-}
-
 // clip cuts text to so many bytes, between two characters, and says so.
 func clip(s string, limit int) string {
 	if len(s) <= limit {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/argschema"
 	"github.com/countersign/countersign/internal/tools"
 )
 
@@ -32,7 +33,7 @@ func newTool(s *serverTools, d Definition) *Tool {
 		Definition: d.Digest,
 	}
 	if c.TrustAnnotations {
-		t.spec.WriteOnly = d.writeOnly()
+		t.spec.WriteOnly = argschema.WriteOnly(d.schema)
 	}
 	return t
 }
