@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,6 +39,7 @@ type link struct {
 	session *mcp.ClientSession
 	program *program // of a server over stdio
 	tap     *tap
+	called  atomic.Bool   // it was sent a call
 	changed chan struct{} // the server says that its list has changed
 	lost    chan struct{} // the connection has ended
 	why     error         // it has; to be read after that
@@ -102,13 +104,19 @@ func (l *link) end() error {
 }
 
 // explain returns an error without secrets, and with the last words of the
-// program.
+// program. A program that was sent a call may have written its arguments, which go to
+// no log.
 func (l *link) explain(err error) error {
 	words := approvals.Visible(clip(l.server.conceal(err.Error()), 500))
-	if l.program != nil {
-		if last := l.server.conceal(l.program.words.String()); last != "" {
-			words += "; it wrote: " + last
-		}
+	if l.program == nil {
+		return errors.New(words)
+	}
+	switch last := l.program.words.end(l.server.conceal); {
+	case last == "":
+	case l.called.Load():
+		words += "; what it wrote to standard error is not shown, because it can hold arguments of calls"
+	default:
+		words += "; it wrote: " + last
 	}
 	return errors.New(words)
 }

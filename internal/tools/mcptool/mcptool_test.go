@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,6 +145,46 @@ func TestErrorsDoNotHoldSecretsOfTheConfiguration(t *testing.T) {
 	_, err = mcptool.List(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "http://127.0.0.1:1/mcp?[redacted]")
 }
+
+// Many programs write each request to standard error, and all of them may when they fail.
+func TestWhatAProgramWroteOfCallsIsNotLogged(t *testing.T) {
+	said := make(chan string, 100)
+	log := slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) { said <- string(b); return len(b), nil }), nil))
+	r := start(t, stdioServer(t, "hostile"))
+	set := mcptool.Open([]mcptool.Server{stdioServer(t, "hostile")}, r.pins, log)
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { set.Run(ctx) })
+	defer ended.Wait()
+	defer cancel()
+	for _, tool := range set.Tools("ops") {
+		if tool.Spec().Name == "srv.die" {
+			_, err := tool.Execute(t.Context(), agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: "srv.die", Args: []byte(`{"pin":"4711"}`)}})
+			require.ErrorAs(t, err, new(*agentrun.UnsureError))
+		}
+	}
+	for line := range said {
+		require.NotContains(t, line, "4711")
+		if strings.Contains(line, "no connection to an MCP server") {
+			require.Contains(t, line, "can hold arguments of calls")
+			return
+		}
+	}
+}
+
+// What is left of a text that is cut holds no part of a secret.
+func TestTheLastWordsOfAProgramHoldNoPartOfASecret(t *testing.T) {
+	s := stdioServer(t, "talks")
+	s.Env["TOKEN"] = "sesame-open-1234"
+	_, err := mcptool.List(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "it wrote: ")
+	require.ErrorContains(t, err, "yyy")
+	require.NotContains(t, err.Error(), "1234")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // A server is told which call it is, so that it can make it once.
 func TestAServerIsGivenTheKeyOfTheCall(t *testing.T) {

@@ -46,6 +46,9 @@ func TestMain(m *testing.M) {
 		}
 	case "hold":
 		hold()
+	case "talks":
+		_, _ = os.Stderr.WriteString(os.Getenv("TOKEN") + strings.Repeat("y", 2<<10-8))
+		os.Exit(1)
 	default:
 		hostileServer(kind)
 	}
@@ -106,6 +109,7 @@ func hostileServer(kind string) {
 				_ = f.Close()
 			}
 		case "tools/call":
+			_, _ = fmt.Fprintln(os.Stderr, "debug: received", in.Text())
 			result := func(format string, args ...any) {
 				say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, fmt.Sprintf(format, args...))
 			}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,7 +205,10 @@ type tail struct {
 	kept []byte
 }
 
-const maxTail = 2 << 10
+const (
+	maxTail = 16 << 10
+	maxLast = 2 << 10 // of it is shown; a secret that is cut off lies before that
+)
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
@@ -216,10 +220,12 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+// end returns the last of it, without secrets.
+func (t *tail) end(conceal func(string) string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return approvals.Visible(string(bytes.TrimSpace(t.kept)))
+	last := conceal(string(bytes.TrimSpace(t.kept)))
+	return approvals.Visible(strings.ToValidUTF8(last[max(0, len(last)-maxLast):], ""))
 }
 
 var _ io.Writer = (*tail)(nil)

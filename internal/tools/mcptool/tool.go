@@ -113,6 +113,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	for name, value := range traceOf(ctx) {
 		meta[name] = value
 	}
+	l.called.Store(true)
 	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: arguments(c)})
 	answered, left, status := e.outcome()
 	switch {
