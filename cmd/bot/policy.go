@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -164,7 +163,10 @@ func askSlack(ctx context.Context, environ []string) (*slack.Client, *slack.Auth
 	if e.SlackToken.Open() == "" {
 		return nil, nil, errors.New("SLACK_BOT_TOKEN is not set, so Slack cannot be asked")
 	}
-	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
+	if e.SlackAPIURL == "" {
+		return nil, nil, errors.New("SLACK_API_URL is not a URL, so Slack cannot be asked")
+	}
+	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(e.SlackAPIURL),
 		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Timeout}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -15,24 +13,11 @@ import (
 )
 
 // newTraces returns the traces of this process, or nil if the variables OTEL_* name
-// no collector. The exporter reads the other ones of them by itself.
+// no collector.
 func newTraces(ctx context.Context, e config.Environment) (*telemetry.Traces, error) {
-	named := func(name string) string { s, _ := e.Named(name); return s.Open() }
-	variable := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-	to := named(variable)
-	if base := named("OTEL_EXPORTER_OTLP_ENDPOINT"); to == "" && base != "" {
-		variable, to = "OTEL_EXPORTER_OTLP_ENDPOINT", strings.TrimSuffix(base, "/")+"/v1/traces"
-	}
-	if to == "" || strings.EqualFold(named("OTEL_SDK_DISABLED"), "true") || named("OTEL_TRACES_EXPORTER") == "none" {
-		return nil, nil
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
-		if p := named(name); p != "" && p != "http/protobuf" {
-			return nil, fmt.Errorf("%s: must be http/protobuf, which every collector takes, but is %q", name, p)
-		}
-	}
-	if u, err := url.Parse(to); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s: must be a URL that begins with http:// or https://, such as http://localhost:4318", variable)
+	to, err := e.TracesTo()
+	if err != nil || to == "" {
+		return nil, err
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to))
 	if err != nil {

@@ -363,3 +363,22 @@ func TestAFileThatIsTooLargeOrNestedTooDeeplyIsRefused(t *testing.T) {
 	_, err := Read("/dev/zero")
 	require.ErrorContains(t, err, "/dev/zero: the file has more than 4194304 bytes", "no more is read")
 }
+
+// A proxy in front of Slack may have a password, which errors must not quote.
+func TestTheAddressOfSlackIsCheckedBeforeItIsUsed(t *testing.T) {
+	for _, wrong := range []string{"https://u:hunter2%zz@slack.example/api/", "ht tp://u:hunter2@slack.example/", "slack.example/api/", "https://", "ftp://slack.example/"} {
+		e, err := ReadEnvironment([]string{"SLACK_API_URL=" + wrong})
+		require.ErrorContains(t, err, "SLACK_API_URL: must begin with https:// or http:// and name a host")
+		require.NotContains(t, err.Error(), "hunter2")
+		require.Empty(t, e.SlackAPIURL, "nobody can use it")
+	}
+	e, _ := ReadEnvironment([]string{"SLACK_API_URL=https://slack.example/api"}) // the tokens are missing
+	require.Equal(t, "https://slack.example/api/", e.SlackAPIURL)
+}
+
+func TestBotCheckSaysWhatIsWrongWithTraces(t *testing.T) {
+	_, err := ReadEnvironment([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"})
+	require.ErrorContains(t, err, "OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf")
+	_, err = ReadEnvironment([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318"})
+	require.ErrorContains(t, err, "OTEL_EXPORTER_OTLP_ENDPOINT: must be a URL")
+}

@@ -169,6 +169,15 @@ func ReadEnvironment(environ []string) (Environment, error) {
 	if !slices.Contains([]string{"text", "json"}, e.LogFormat) {
 		problems = append(problems, fmt.Errorf("COUNTERSIGN_LOG_FORMAT: must be text or json, but is %q", e.LogFormat))
 	}
+	if !isWebAddress(e.SlackAPIURL) {
+		problems = append(problems, errors.New("SLACK_API_URL: must begin with https:// or http:// and name a host"))
+		e.SlackAPIURL = "" // it can hold a password, which an error of a request would quote
+	} else if !strings.HasSuffix(e.SlackAPIURL, "/") {
+		e.SlackAPIURL += "/"
+	}
+	if _, err := e.TracesTo(); err != nil {
+		problems = append(problems, err)
+	}
 	return e, errors.Join(problems...)
 }
 
@@ -181,10 +190,38 @@ func knownVariable(name string) bool {
 	return false
 }
 
+func isWebAddress(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http")
+}
+
+// TracesTo returns the URL to which traces go, empty if the variables OTEL_* name no
+// collector. The exporter reads the other ones of them by itself.
+func (e Environment) TracesTo() (string, error) {
+	named := func(name string) string { s, _ := e.Named(name); return s.Open() }
+	variable := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	to := named(variable)
+	if base := named("OTEL_EXPORTER_OTLP_ENDPOINT"); to == "" && base != "" {
+		variable, to = "OTEL_EXPORTER_OTLP_ENDPOINT", strings.TrimSuffix(base, "/")+"/v1/traces"
+	}
+	if to == "" || strings.EqualFold(named("OTEL_SDK_DISABLED"), "true") || named("OTEL_TRACES_EXPORTER") == "none" {
+		return "", nil
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		if p := named(name); p != "" && p != "http/protobuf" {
+			return "", fmt.Errorf("%s: must be http/protobuf, which every collector takes, but is %q", name, p)
+		}
+	}
+	if !isWebAddress(to) {
+		return "", fmt.Errorf("%s: must be a URL that begins with http:// or https://, such as http://localhost:4318", variable)
+	}
+	return to, nil
+}
+
 // Secrets are the values that may never be printed, the longest first.
 func (e Environment) Secrets() []string {
 	all := []string{e.SlackToken.Open(), e.SigningSecret.Open(), e.AppToken.Open(), e.RedisURL.Open(), e.RedisPassword.Open(), e.SentinelPassword.Open(), e.OpenAIKey.Open()}
-	for _, address := range []string{e.RedisURL.Open(), e.OpenAIBaseURL} {
+	for _, address := range []string{e.RedisURL.Open(), e.OpenAIBaseURL, e.SlackAPIURL} {
 		if u, err := url.Parse(address); err == nil && u.User != nil {
 			password, _ := u.User.Password()
 			all = append(all, u.User.String(), password)

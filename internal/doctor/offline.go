@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -179,9 +178,6 @@ func (c *checker) checkEnvironment() {
 		c.problem("remove the space", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
 	}
 	c.checkAppToken()
-	if u, err := url.Parse(e.SlackAPIURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		c.problem("", "SLACK_API_URL: must begin with https:// or http:// and name a host")
-	}
 	if _, _, err := net.SplitHostPort(e.Addr); err != nil {
 		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: must be a host and a port, but is %q", e.Addr)
 	}

@@ -26,10 +26,10 @@ type slackCheck struct {
 // checkSlack asks Slack who the token is and what it may, then whether the
 // channels, groups and people of the configuration are there.
 func (c *checker) checkSlack(ctx context.Context) {
-	if c.env.SlackToken.Open() == "" {
+	if c.env.SlackToken.Open() == "" || c.env.SlackAPIURL == "" {
 		return // said before
 	}
-	api := slack.New(c.env.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
+	api := slack.New(c.env.SlackToken.Open(), slack.OptionAPIURL(c.env.SlackAPIURL),
 		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Timeout}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {

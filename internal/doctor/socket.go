@@ -31,10 +31,10 @@ func (c *checker) checkAppToken() {
 // checkSocket asks Slack for the address of a connection, and does not connect.
 func (c *checker) checkSocket(ctx context.Context) {
 	token := c.env.AppToken.Open()
-	if token == "" {
+	if token == "" || c.env.SlackAPIURL == "" {
 		return
 	}
-	api := slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
+	api := slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(c.env.SlackAPIURL),
 		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Timeout}))
 	_, _, err := api.StartSocketModeContext(ctx)
 	switch {
