@@ -219,7 +219,7 @@ func TestBotCheckSaysWhatIsWrongWithChecks(t *testing.T) {
 	c.rules = oneOfSRE
 	require.Contains(t, c.check(), "checks[0]: no rule of the policy names fraud, so it is never asked")
 	delete(c.env, "CHECK_SECRET")
-	require.Contains(t, c.check(), "checks[0].secrets[0]: CHECK_SECRET: is not set in the environment")
+	require.Contains(t, c.check(), "checks[0].secrets[0]: CHECK_SECRET is not set")
 	c.env["CHECK_SECRET"] = "short"
 	require.Contains(t, c.check(), "does not begin with whsec_")
 	c.rules = strings.ReplaceAll(checkPolicy, "check: fraud", "check: frauds")

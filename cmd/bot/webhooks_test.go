@@ -247,12 +247,12 @@ remote_agents:
 `
 	i.rules = oneOfSRE
 	i.o.Online = false
-	require.Contains(t, i.check(), "remote_agents[0].webhooks[0].secrets[0]: CI_SECRET: is not set in the environment")
+	require.Contains(t, i.check(), "remote_agents[0].webhooks[0].secrets[0]: CI_SECRET is not set")
 	c, err := config.Read(i.o.Path)
 	require.NoError(t, err)
 	require.NoError(t, c.Check())
 	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(t, err)
 	_, err = newBot(t.Context(), c, e, nil, slog.New(slog.DiscardHandler))
-	require.ErrorContains(t, err, "CI_SECRET: is not set in the environment")
+	require.ErrorContains(t, err, "CI_SECRET is not set")
 }

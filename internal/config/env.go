@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -188,6 +189,17 @@ func knownVariable(name string) bool {
 		}
 	}
 	return false
+}
+
+var nameOfVariable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
+
+// notSet is the problem of a place that names a variable that is not set. What does not
+// look like a name may be the secret itself, so it is not quoted.
+func notSet(at, variable string) error {
+	if !nameOfVariable.MatchString(variable) {
+		return fmt.Errorf("%s: what is there is no name of a variable that is set; write such a name there, as MY_SECRET, and never the secret itself", at)
+	}
+	return fmt.Errorf("%s: %s is not set; it is the name of a variable of the bot, which holds the value", at, variable)
 }
 
 func isWebAddress(address string) bool {

@@ -56,7 +56,7 @@ func (c Config) HTTPSecrets(e Environment) error {
 	check := func(at string, headers map[string]string) {
 		for _, name := range slices.Sorted(maps.Keys(headers)) {
 			if _, ok := e.Named(headers[name]); !ok {
-				problems = append(problems, fmt.Errorf("%s.headers.%s: %s is not set; it is the name of a variable of the bot, which holds the value", at, name, headers[name]))
+				problems = append(problems, notSet(fmt.Sprintf("%s.headers.%s", at, name), headers[name]))
 			}
 		}
 	}

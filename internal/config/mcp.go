@@ -54,7 +54,7 @@ func (c Config) Servers(e Environment) ([]mcptool.Server, error) {
 				for of, variable := range variables {
 					value, ok := e.Named(variable)
 					if !ok {
-						problems = append(problems, fmt.Errorf("%s.%s.%s: %s is not set; it is the name of a variable of the bot, which holds the value", at, key, of, variable))
+						problems = append(problems, notSet(fmt.Sprintf("%s.%s.%s", at, key, of), variable))
 					}
 					variables[of] = value.Open()
 				}

@@ -199,15 +199,15 @@ func signingSecrets(at string, names []string, e Environment) ([]webhook.Secret,
 	var all []webhook.Secret
 	var problems []error
 	for i, name := range names {
-		at := fmt.Sprintf("%s.secrets[%d]: %s", at, i, name)
+		at := fmt.Sprintf("%s.secrets[%d]", at, i)
 		value, set := e.Named(name)
 		if !set {
-			problems = append(problems, fmt.Errorf("%s: is not set in the environment", at))
+			problems = append(problems, notSet(at, name))
 			continue
 		}
 		secret, err := webhook.ParseSecret(strings.TrimSpace(value.Open()))
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", at, err))
+			problems = append(problems, fmt.Errorf("%s: %s: %w", at, name, err))
 			continue
 		}
 		all = append(all, secret)

@@ -103,9 +103,27 @@ func TestSecretsOfWebhooksComeFromTheEnvironment(t *testing.T) {
 	e, _ = ReadEnvironment([]string{"CI_NEW=hunter2", "CI_OLD="})
 	_, err = c.Endpoints(e)
 	require.ErrorContains(t, err, "webhooks[0].secrets[0]: CI_NEW: the webhook secret is not usable: it does not begin with whsec_")
-	require.ErrorContains(t, err, "webhooks[0].secrets[1]: CI_OLD: is not set in the environment")
-	require.ErrorContains(t, err, "webhooks[1].secrets[0]: INSIDE: is not set in the environment")
+	require.ErrorContains(t, err, "webhooks[0].secrets[1]: CI_OLD is not set")
+	require.ErrorContains(t, err, "webhooks[1].secrets[0]: INSIDE is not set")
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// Whoever writes a secret where its variable belongs finds it in no log.
+func TestWhatIsNoNameOfAVariableIsNotQuoted(t *testing.T) {
+	for _, secret := range []string{"Bearer hunter2", "ghp_hunter2", "whsec_hunter2", "hunter2"} {
+		var c Config
+		c.RemoteAgents = []RemoteAgent{{Name: "claude", Webhooks: []Webhook{{Name: "ci", URL: "https://ci.example/", Secrets: []string{secret}}}}}
+		c.Agents = []Agent{{
+			Name: "ops", MCP: map[string]MCPServer{"docs": {URL: "https://docs.example/mcp", Headers: map[string]string{"Authorization": secret}}},
+			HostedMCP: map[string]HostedMCP{"hosted": {Headers: map[string]string{"Authorization": secret}}},
+		}}
+		_, endpoints := c.Endpoints(Environment{})
+		_, servers := c.Servers(Environment{})
+		for _, err := range []error{endpoints, servers, c.HTTPSecrets(Environment{})} {
+			require.ErrorContains(t, err, "what is there is no name of a variable that is set")
+			require.NotContains(t, err.Error(), "hunter2")
+		}
+	}
 }
 
 func TestAnEndpointIsToldWhatItAsksFor(t *testing.T) {
