@@ -6,13 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
-	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -42,33 +40,16 @@ func TestATokenThatIsTakenAwayDuringALongPollReadsNothing(t *testing.T) {
 	}
 }
 
-// A stream on which there is always something to say has no heartbeat, which looks
-// at the credential.
-func TestABusyStreamEndsWithItsCredentialToo(t *testing.T) {
-	w := newWorld(t, func(h *httpapi.Config) { h.Heartbeat = 50 * time.Millisecond })
+func TestAStreamTellsNothingToATokenThatIsTakenAway(t *testing.T) {
+	w := newWorld(t)
+	q := w.post(oneCall)
 	s := w.follow(claudeToken, "")
 	s.next(t)
 	w.revoke()
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		c := intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Credential: "another", PerMinute: 100_000, OpenLimit: 100_000}
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			_, err := w.intake.Ask(t.Context(), c, intake.Ask{Door: httpapi.Door, Calls: []intake.Call{{ID: "c", Tool: "refund", Args: fmt.Appendf(nil, `{"n":%d}`, i)}}})
-			if err != nil {
-				return
-			}
-		}
-	})
-	_, err := s.body.ReadString(0)
-	close(stop)
-	wg.Wait()
+	w.decide(q.ID, "c1", approvals.Approve, "")
+	rest, err := s.body.ReadString(0)
 	require.ErrorContains(t, err, "EOF")
+	require.Empty(t, rest)
 }
 
 // A list is without the state of its requests: 200 of them could have 200 MiB.
