@@ -14,7 +14,7 @@ type form struct {
 }
 
 // forms are those of https://www.unicode.org/charts/PDF/U1D400.pdf and its like:
-// each has the same letters as ASCII. Emoji are none of them, nor are numbers in
+// each looks like what ASCII has. Emoji are none of them, nor are numbers in
 // circles, which stand before the items of lists.
 var forms = []form{
 	{fullwidth, table(charRange{0xFF01, 0xFF5E})},
@@ -26,6 +26,16 @@ var forms = []form{
 	{"enclosed", table(
 		charRange{0x249C, 0x24C1}, charRange{0x24C3, 0x24E9}, charRange{0x1F110, 0x1F12C}, charRange{0x1F130, 0x1F14F},
 		charRange{0x1F150, 0x1F16C}, charRange{0x1F172, 0x1F17D}, charRange{0x1F180, 0x1F18D},
+	)},
+	// Those of phonetic alphabets that no language writes with, of
+	// https://www.unicode.org/Public/security/latest/confusables.txt.
+	{"phonetic", table(
+		charRange{0x0251, 0x0251}, charRange{0x0261, 0x0261}, charRange{0x026A, 0x026A}, charRange{0x1D04, 0x1D04}, charRange{0x1D0F, 0x1D0F},
+		charRange{0x1D1C, 0x1D1C}, charRange{0x1D20, 0x1D22}, charRange{0xA731, 0xA731},
+	)},
+	// A client may take these for letters of a host: it sends https://github.com∕x.evil.example to evil.example.
+	{"another slash", table(
+		charRange{0x2044, 0x2044}, charRange{0x2215, 0x2215}, charRange{0x2571, 0x2571}, charRange{0x27CB, 0x27CB}, charRange{0x29F8, 0x29F8},
 	)},
 	{"Kelvin sign", table(charRange{0x212A, 0x212A})},
 	{"Roman numeral", table(
@@ -54,7 +64,7 @@ func table(spans ...charRange) *unicode.RangeTable {
 // returned from a run of non-blanks that holds a letter of those, as far as they
 // are punctuation of prose, or letters and digits that touch no plain ones.
 func oddForms(s string) []Span {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2100 }) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x0251 }) {
 		return nil
 	}
 	var out []Span
