@@ -69,25 +69,33 @@ type Caller struct {
 }
 
 // Agent returns the agent that the request proves, if it may use this door, or
-// why not, in words for the agent.
-func (d *Door) Agent(r *http.Request, door intake.Door) (Caller, string) {
+// why not, in words for the agent, with the status of HTTP that says so.
+func (d *Door) Agent(r *http.Request, door intake.Door) (c Caller, status int, why string) {
 	if why := d.c.Refuses(r); why != "" {
-		return Caller{}, why
+		return Caller{}, http.StatusForbidden, why
 	}
 	agent, err := d.c.Guard.Prove(r)
 	switch {
 	case errors.Is(err, bearer.ErrMissing):
-		return Caller{}, "the request has no bearer token; the variable with the token may be unset, or not in allowedEnvVars of a hook"
+		return Caller{}, http.StatusUnauthorized, "the request has no bearer token; the variable with the token may be unset, or not in allowedEnvVars of a hook"
 	case errors.Is(err, bearer.ErrRefused):
-		return Caller{}, "the token proves no agent"
+		return Caller{}, http.StatusUnauthorized, "the token proves no agent"
 	case errors.Is(err, bearer.ErrUnavailable):
-		return Caller{}, "the keys of the issuer cannot be read now"
+		return Caller{}, http.StatusServiceUnavailable, "the keys of the issuer cannot be read now"
 	case err != nil:
-		return Caller{}, "too many requests from this address proved no agent"
+		return Caller{}, http.StatusTooManyRequests, "too many requests from this address proved no agent"
 	case !slices.Contains(agent.Doors, door):
-		return Caller{}, "the configuration of this agent does not list the door " + string(door)
+		return Caller{}, http.StatusUnauthorized, "the configuration of this agent does not list the door " + string(door)
 	}
-	return Caller{agent.Client, func() bool { return d.c.Guard.Proves(r, agent) }}, ""
+	return Caller{agent.Client, func() bool { return d.c.Guard.Proves(r, agent) }}, 0, ""
+}
+
+// Refuse answers a request that [Door.Agent] has refused.
+func Refuse(w http.ResponseWriter, status int, why string) {
+	if status == http.StatusUnauthorized { // only then would another credential do
+		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+	}
+	http.Error(w, why, status)
 }
 
 // Hold counts a request of the agent that is held, or says that it is one too

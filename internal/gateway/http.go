@@ -40,10 +40,9 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling)) // a refusal too waits for the body
-		c, why := s.door.Agent(r, intake.DoorGateway)
+		c, status, why := s.door.Agent(r, intake.DoorGateway)
 		if why != "" {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
-			http.Error(w, why, http.StatusUnauthorized)
+			door.Refuse(w, status, why)
 			return
 		}
 		hold, err := readHold(r.URL.RawQuery)

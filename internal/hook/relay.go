@@ -170,12 +170,17 @@ func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 		} // else it is of a proxy
 	case answer.StatusCode == http.StatusAccepted && len(m.ID) == 0:
 		return nil
-	case answer.StatusCode == http.StatusUnauthorized:
-		return errors.New("the gateway does not take the token")
-	case answer.StatusCode == http.StatusBadRequest && kind == "text/plain":
-		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxReason))
-		if words := plain(strings.TrimSpace(string(why))); words != "" {
-			return fmt.Errorf("the gateway does not take the message: %s", words)
+	case answer.StatusCode >= http.StatusBadRequest:
+		why := ""
+		if kind == "text/plain" {
+			words, _ := io.ReadAll(io.LimitReader(answer.Body, maxReason))
+			why = plain(strings.TrimSpace(string(words)))
+		}
+		switch {
+		case answer.StatusCode == http.StatusUnauthorized:
+			return errors.New(strings.TrimSuffix("the gateway does not take the token: "+why, ": "))
+		case why != "":
+			return fmt.Errorf("the gateway does not take the message: %s", why)
 		}
 	}
 	return fmt.Errorf("the gateway answered with the HTTP status %d", answer.StatusCode)

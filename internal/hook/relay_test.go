@@ -92,18 +92,26 @@ func TestARelayLeavesACallThatItsClientCancels(t *testing.T) {
 }
 
 func TestARelaySaysWhyAGatewayDoesNotAnswer(t *testing.T) {
-	ok := true
+	status := http.StatusOK
 	session := relayTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !ok {
-			http.Error(w, "no", http.StatusUnauthorized)
+		if status != http.StatusOK {
+			http.Error(w, "keys", status)
 			return
 		}
 		upstream(nil, func(*http.Request) {}).ServeHTTP(w, r)
 	}), func(string) {})
-	ok = false
-	_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "write"})
-	require.ErrorContains(t, err, "the gateway does not take the token")
-	require.NotContains(t, err.Error(), "secret")
+	for _, c := range []struct {
+		status int
+		want   string
+	}{
+		{http.StatusUnauthorized, "the gateway does not take the token: keys"},
+		{http.StatusServiceUnavailable, "the gateway does not take the message: keys"},
+	} {
+		status = c.status
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "write"})
+		require.ErrorContains(t, err, c.want)
+		require.NotContains(t, err.Error(), "secret")
+	}
 	require.ErrorContains(t, hook.Relay(t.Context(), hook.Config{URL: "http://example.com", Token: "secret"}, nil, nil), "must begin with https://")
 }
 

@@ -113,7 +113,7 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 		send(w, preToolUse(deny(err.Error()), options{}))
 		return
 	}
-	who, why := s.door.Agent(r, intake.DoorHooks)
+	who, _, why := s.door.Agent(r, intake.DoorHooks)
 	most := int64(maxBody)
 	if why != "" {
 		most = maxUnproven

@@ -1,0 +1,66 @@
+package door_test
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/door"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+type noIntake struct{ door.Intake }
+
+// Clients of MCP that read 401 ask their user for another credential, and do not come
+// again by themselves.
+func TestOnlyACredentialThatIsNoneIsUnauthorized(t *testing.T) {
+	part := base64.RawURLEncoding.EncodeToString
+	unknown := part([]byte(`{"alg":"ES256"}`)) + "." + part([]byte(`{"iss":"i","aud":"a","sub":"s"}`)) + "." + part(make([]byte, 64))
+	agents := []bearer.Agent{
+		{Client: intake.Client{Name: "a"}, Doors: []intake.Door{intake.DoorGateway}, Tokens: []bearer.Sum{bearer.SumOf("good")}},
+		{Client: intake.Client{Name: "b"}, Doors: []intake.Door{intake.DoorAPI}, Tokens: []bearer.Sum{bearer.SumOf("elsewhere")}},
+		{Client: intake.Client{Name: "c"}, JWT: &bearer.JWT{Issuer: "i", Audience: "a", Subject: "s", Keys: filepath.Join(t.TempDir(), "none")}},
+	}
+	refuses := ""
+	log := slog.New(slog.DiscardHandler)
+	d, err := door.New(door.Config{
+		Intake: noIntake{}, Log: log, Handling: time.Second, Holds: 1, Refuses: func(*http.Request) string { return refuses },
+		Guard: bearer.New(bearer.Config{Now: time.Now, Log: log, Agents: func() []bearer.Agent { return agents }}),
+	})
+	require.NoError(t, err)
+	ask := func(token string) (int, http.Header) {
+		r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+token)
+		_, status, why := d.Agent(r, intake.DoorGateway)
+		if why == "" {
+			return status, nil
+		}
+		w := httptest.NewRecorder()
+		door.Refuse(w, status, why)
+		return w.Code, w.Header()
+	}
+	status, _ := ask("good")
+	require.Zero(t, status)
+	for _, token := range []string{"bad", "elsewhere"} {
+		status, head := ask(token)
+		require.Equal(t, http.StatusUnauthorized, status)
+		require.NotEmpty(t, head.Get("WWW-Authenticate"))
+	}
+	status, head := ask(unknown)
+	require.Equal(t, http.StatusServiceUnavailable, status, "the keys may be there again soon")
+	require.Empty(t, head.Get("WWW-Authenticate"))
+	for range 20 {
+		status, _ = ask("bad")
+	}
+	require.Equal(t, http.StatusTooManyRequests, status)
+	refuses = "pages may not ask"
+	status, _ = ask("good")
+	require.Equal(t, http.StatusForbidden, status)
+}
