@@ -237,6 +237,8 @@ func words(name string, err error) error {
 		return failed("There is no file %s.", name)
 	case errors.Is(err, fs.ErrPermission):
 		return failed("The bot has no permission for the file %s.", name)
+	case errors.Is(err, syscall.ENAMETOOLONG): // it limits bytes
+		return failed("A name in the path %s is too long for the file system.", name)
 	}
 	return err
 }

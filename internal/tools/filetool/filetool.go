@@ -17,6 +17,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -108,8 +109,15 @@ func checkPath(p string) error {
 	if _, err := filepath.Localize(p); err != nil || p == "." {
 		return fmt.Errorf("%q is not a path within the folder: use names separated by /, without dots alone", p)
 	}
+	for name := range strings.SplitSeq(p, "/") {
+		if utf8.RuneCountInString(name) > maxName {
+			return fmt.Errorf("a name in the path has more than %d characters, which no file system takes", maxName)
+		}
+	}
 	return nil
 }
+
+const maxName = 255
 
 // early returns what is wrong if the model is to read it before anybody is
 // asked. Whatever else is wrong is found when the call runs.

@@ -3,9 +3,11 @@ package filetool_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,6 +105,19 @@ func TestNothingLeadsOutOfTheFolder(t *testing.T) {
 
 	_, err = do("delete_file", `{"path":"reports"}`)
 	require.Error(t, err, "a folder is not deleted")
+}
+
+// Nobody is asked about a file that there cannot be.
+func TestANameThatIsTooLongIsRefusedBeforeAnyoneIsAsked(t *testing.T) {
+	folder, do := open(t)
+	for _, path := range []string{strings.Repeat("a", 256), "none/" + strings.Repeat("é", 256)} {
+		for tool, args := range map[string]string{"read_file": `{"path":%q}`, "delete_file": `{"path":%q}`, "write_file": `{"path":%q,"content":""}`} {
+			require.ErrorContains(t, validate(t, folder, tool, fmt.Sprintf(args, path)), "more than 255 characters")
+		}
+	}
+	require.NoError(t, validate(t, folder, "read_file", fmt.Sprintf(`{"path":%q}`, strings.Repeat("a", 255))))
+	_, err := do("read_file", fmt.Sprintf(`{"path":%q}`, strings.Repeat("é", 255))) // 510 bytes, which some file systems take
+	require.ErrorAs(t, err, new(*agentrun.FailedError), "it has a reason that can be shown")
 }
 
 func TestWhatChangesFilesNeedsASignature(t *testing.T) {
