@@ -136,11 +136,11 @@ const mostParked = 200
 func (a admin) parked(ctx context.Context, asJSON bool) error {
 	runs, unreadable, err := a.store.ParkedRuns(ctx, mostParked+1)
 	if err != nil {
-		return fmt.Errorf("list the parked runs: %w", err)
+		return err
 	}
 	items, err := a.due().Parked(ctx)
 	if err != nil {
-		return fmt.Errorf("list what is parked: %w", err)
+		return err
 	}
 	rows := []parkedRow{}
 	for _, r := range runs {

@@ -74,7 +74,7 @@ func (a admin) allFacts(ctx context.Context, want wantedFacts, asJSON bool) erro
 	for _, h := range heads {
 		ok, err := advance(&h)
 		if err != nil {
-			return fmt.Errorf("read the facts: %w", err)
+			return err
 		}
 		if ok {
 			rest = append(rest, h)
@@ -96,7 +96,7 @@ func (a admin) allFacts(ctx context.Context, want wantedFacts, asJSON bool) erro
 		}
 		ok, err := advance(&rest[oldest])
 		if err != nil {
-			return fmt.Errorf("read the facts: %w", err)
+			return err
 		}
 		if !ok {
 			rest = slices.Delete(rest, oldest, oldest+1)

@@ -109,7 +109,7 @@ func (r waitingRow) line() string {
 func (a admin) waiting(ctx context.Context, from approvals.Cursor, most int) ([]approvals.Batch, approvals.Cursor, error) {
 	page, next, err := a.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, from, most)
 	if err != nil {
-		return nil, "", fmt.Errorf("list what waits: %w", err)
+		return nil, "", err
 	}
 	return page, next, nil
 }

@@ -34,7 +34,7 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	runs, err := a.chain(ctx, id)
 	if err != nil {
-		return fmt.Errorf("read run %s: %w", id, err)
+		return err
 	}
 	var told story
 	for i, r := range runs {
@@ -44,7 +44,7 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	parked, err := a.due().Parked(ctx)
 	if err != nil {
-		return fmt.Errorf("list what is parked: %w", err)
+		return err
 	}
 	var undated []moment
 	for _, p := range parked {

@@ -29,7 +29,7 @@ func (r *Runner) Abandon(ctx context.Context, id approvals.RunID, words string) 
 func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, attempt int) error {
 	run, err := r.c.Store.Run(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", id, err)
+		return err
 	}
 	now := r.c.Now()
 	switch run.Status {
@@ -45,7 +45,7 @@ func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, 
 	}
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
 	if err != nil {
-		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+		return err
 	}
 	out := Commit{Request: approvals.RequestID(fmt.Sprintf("abandon:%s:%d:%d", id, run.Version, attempt))}
 	run.Failure = words
@@ -82,7 +82,7 @@ func (r *Runner) failQueue(ctx context.Context, thread *Thread, out *Commit, now
 	for _, id := range thread.Queue {
 		waiting, err := r.c.Store.Run(ctx, id)
 		if err != nil {
-			return fmt.Errorf("load run %s: %w", id, err)
+			return err
 		}
 		waiting.Status, waiting.Failure, waiting.EndedAt = RunFailed, thread.Closed, now
 		out.Runs = append(out.Runs, waiting)
@@ -95,11 +95,11 @@ func (r *Runner) failQueue(ctx context.Context, thread *Thread, out *Commit, now
 func (r *Runner) closeCalls(ctx context.Context, run *Run, thread *Thread, out *Commit) error {
 	history, err := r.c.Store.Messages(ctx, thread.ID, 0, run.To)
 	if err != nil {
-		return fmt.Errorf("load messages of %s: %w", thread.ID, err)
+		return err
 	}
 	entries, err := r.c.Store.Journal(ctx, run.ID)
 	if err != nil {
-		return fmt.Errorf("load journal of %s: %w", run.ID, err)
+		return err
 	}
 	if run.To == run.From {
 		journal := journalOf(entries)

@@ -67,7 +67,7 @@ type answers struct {
 func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool, err error) {
 	b, err := a.session.claim.store.Batch(ctx, run.Batch)
 	if err != nil {
-		return nil, false, fmt.Errorf("load batch %s: %w", run.Batch, err)
+		return nil, false, err
 	}
 	a.session.authors = authorsOf(run, b)
 	proposed, err := Pending(a.session.history)
@@ -138,7 +138,7 @@ func (a *answers) takeUpHeld(ctx context.Context, run Run, p *plan) error {
 func (a *answers) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
 	parent, err := a.session.claim.store.Run(ctx, run.Parent)
 	if err != nil {
-		return nil, fmt.Errorf("load run %s: %w", run.Parent, err)
+		return nil, err
 	}
 	calls := slices.Clone(proposed)
 	if parent.Batch == "" || parent.Steps > 0 {
@@ -146,12 +146,12 @@ func (a *answers) current(ctx context.Context, run Run, proposed []approvals.Too
 	}
 	before, err := a.session.claim.store.Batch(ctx, parent.Batch)
 	if err != nil {
-		return nil, fmt.Errorf("load batch %s: %w", parent.Batch, err)
+		return nil, err
 	}
 	for i, c := range calls {
 		if asked, ok := before.Approval(c.ID); ok {
 			if calls[i].Args, err = a.session.claim.store.Args(ctx, before.ID, asked.Call.Digest); err != nil {
-				return nil, fmt.Errorf("load arguments of %q: %w", string(c.ID), err)
+				return nil, fmt.Errorf("call %q: %w", string(c.ID), err)
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func resultsOf(ctx context.Context, store Store, b approvals.Batch) (approvals.D
 		}
 		raw, err := store.Args(ctx, b.ID, asked.Call.Digest)
 		if err != nil {
-			return approvals.DeferredToolResults{}, fmt.Errorf("load arguments of %q: %w", string(asked.Call.ID), err)
+			return approvals.DeferredToolResults{}, fmt.Errorf("call %q: %w", string(asked.Call.ID), err)
 		}
 		args[asked.Call.ID] = raw
 	}

@@ -3,7 +3,6 @@ package agentrun
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
@@ -60,7 +59,7 @@ func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]appro
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load run %s: %w", id, err)
+		return nil, err
 	}
 	all := []approvals.UserID{run.Requester}
 	if run.Batch == "" {
@@ -72,7 +71,7 @@ func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]appro
 		return all, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load batch %s: %w", run.Batch, err)
+		return nil, err
 	}
 	return append(all, b.Authors()...), nil
 }

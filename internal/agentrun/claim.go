@@ -114,7 +114,7 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 			return nil
 		}
 		if !errors.Is(err, approvals.ErrConflict) {
-			return fmt.Errorf("commit run %s: %w", run.ID, err)
+			return err
 		}
 		if err := c.reload(ctx); err != nil {
 			return err
@@ -148,17 +148,14 @@ const maxConflicts = 20
 func (c *claim) reload(ctx context.Context) error {
 	run, err := c.store.Run(ctx, c.run.ID)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", c.run.ID, err)
+		return err
 	}
 	if run.Owner != c.fence || run.Status != RunRunning {
 		return errClaimLost
 	}
 	c.run = run
 	c.thread, err = c.store.Thread(ctx, run.Thread)
-	if err != nil {
-		return fmt.Errorf("load thread %s: %w", run.Thread, err)
-	}
-	return nil
+	return err
 }
 
 // hold renews the lease until ctx ends or the claim is lost; then it cancels

@@ -24,7 +24,7 @@ func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Ti
 	case errors.Is(err, approvals.ErrNotFound), errors.Is(err, approvals.ErrUnreadable):
 		return nil
 	case err != nil:
-		return fmt.Errorf("load batch %s: %w", run.Batch, err)
+		return err
 	}
 	cmd := approvals.Conclude{At: at}
 	for _, a := range b.Approvals {
@@ -155,7 +155,7 @@ func quotable(ctx context.Context, store Store, id approvals.BatchID, a approval
 		case errors.Is(err, approvals.ErrNotFound):
 			e.Words, e.Excerpt = "", ""
 		case err != nil:
-			return e, fmt.Errorf("load arguments of %q: %w", string(a.Call.ID), err)
+			return e, fmt.Errorf("call %q: %w", string(a.Call.ID), err)
 		}
 		hide = secretsOf(args, a.WriteOnly)
 	}

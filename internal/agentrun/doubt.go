@@ -143,7 +143,7 @@ func (d *doubts) restart(ctx context.Context, p *plan) error {
 	case errors.Is(err, approvals.ErrNotFound):
 		p.preview.Content = approvals.Content{}
 	case err != nil:
-		return fmt.Errorf("load the preview of %q: %w", string(p.call.ID), err)
+		return fmt.Errorf("preview of call %q: %w", string(p.call.ID), err)
 	}
 	p.content = string(raw)
 	return nil

@@ -2,7 +2,6 @@ package agentrun
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -105,7 +104,7 @@ func endRun(ctx context.Context, store Store, r *Run, t *Thread, out *Commit, no
 	}
 	next, err := store.Run(ctx, t.Queue[0])
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", t.Queue[0], err)
+		return err
 	}
 	t.Active, t.Queue = next.ID, t.Queue[1:]
 	next.Status, next.From, next.To = RunQueued, t.Messages, t.Messages

@@ -96,7 +96,7 @@ func (r *Runner) Executed(ctx context.Context, id approvals.RunID) (Executed, er
 		return Executed{}, nil
 	}
 	if err != nil {
-		return Executed{}, fmt.Errorf("load run %s: %w", first, err)
+		return Executed{}, err
 	}
 	for run.Status == RunDeferred { // people are asked about a call in doubt
 		next, err := ResumeRunID(run.Deferred)
@@ -108,13 +108,13 @@ func (r *Runner) Executed(ctx context.Context, id approvals.RunID) (Executed, er
 			break
 		}
 		if err != nil {
-			return Executed{}, fmt.Errorf("load run %s: %w", next, err)
+			return Executed{}, err
 		}
 		run = resumed
 	}
 	messages, err := r.c.Store.Messages(ctx, run.Thread, run.From, run.To)
 	if err != nil {
-		return Executed{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)
+		return Executed{}, err
 	}
 	return executed(run, messages), nil
 }
@@ -156,7 +156,7 @@ func (r *Runner) executing(ctx context.Context, id approvals.RunID) (Run, error)
 	}
 	thread, err := r.c.Store.Thread(ctx, remote.Run.Thread)
 	if err != nil {
-		return Run{}, fmt.Errorf("load thread %s: %w", remote.Run.Thread, err)
+		return Run{}, err
 	}
 	if run, err = r.executionOf(remote, thread); err != nil {
 		return Run{}, err

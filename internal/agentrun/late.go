@@ -42,14 +42,14 @@ func (x *executor) tell(ctx context.Context, e Entry, told approvals.Execution) 
 	store := x.session.claim.store
 	run, err := store.Run(ctx, e.Run)
 	if err != nil {
-		return false, false, fmt.Errorf("load run %s: %w", e.Run, err)
+		return false, false, err
 	}
 	if run.Deferred == "" {
 		return false, run.Status != RunRunning && run.Status != RunQueued, nil
 	}
 	b, err := store.Batch(ctx, run.Deferred)
 	if err != nil {
-		return false, false, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+		return false, false, err
 	}
 	asked, ok := b.Approval(e.Call)
 	if !ok || !asked.InDoubt() {

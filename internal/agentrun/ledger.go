@@ -69,7 +69,7 @@ func (t tally) enter(ctx context.Context, run Run, c approvals.ToolCall, at time
 		Key: entryOf(run, c), Agent: run.Agent, Tool: c.Name, At: at,
 	})
 	if err != nil {
-		return false, fmt.Errorf("enter call %q in the ledger: %w", string(c.ID), err)
+		return false, fmt.Errorf("call %q: %w", string(c.ID), err)
 	}
 	return true, nil
 }

@@ -79,7 +79,7 @@ func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID Threa
 		thread, err = Thread{ID: threadID, Origin: m.Origin}, nil
 	}
 	if err != nil {
-		return fmt.Errorf("load thread %s: %w", threadID, err)
+		return err
 	}
 	if thread.Closed != "" {
 		return ErrThreadClosed

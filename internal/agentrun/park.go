@@ -28,7 +28,7 @@ func (r *Runner) Park(ctx context.Context, id approvals.RunID, words string) err
 func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) error {
 	run, err := r.c.Store.Run(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", id, err)
+		return err
 	}
 	switch run.Status {
 	case RunParked:
@@ -62,7 +62,7 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 func (r *Runner) Retry(ctx context.Context, id approvals.RunID) error {
 	run, err := r.c.Store.Run(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", id, err)
+		return err
 	}
 	switch run.Status {
 	case RunDeferred, RunMerged, RunCompleted, RunFailed:

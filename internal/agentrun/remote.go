@@ -134,16 +134,16 @@ func (r *Runner) Submit(ctx context.Context, q RemoteRequest) (RemoteRun, error)
 // [approvals.ErrNotFound].
 func (r *Runner) Remote(ctx context.Context, id approvals.RunID) (RemoteRun, error) {
 	run, err := r.c.Store.Run(ctx, id)
-	if err == nil && run.Executor == "" {
-		err = approvals.ErrNotFound
-	}
 	if err != nil {
-		return RemoteRun{}, fmt.Errorf("load run %s: %w", id, err)
+		return RemoteRun{}, err
+	}
+	if run.Executor == "" {
+		return RemoteRun{}, fmt.Errorf("load run %s: %w", id, approvals.ErrNotFound)
 	}
 	var b approvals.Batch
 	if run.Deferred != "" {
 		if b, err = r.c.Store.Batch(ctx, run.Deferred); err != nil {
-			return RemoteRun{}, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+			return RemoteRun{}, err
 		}
 	}
 	return r.remoteOf(ctx, run, b)
@@ -153,7 +153,7 @@ func (r *Runner) Remote(ctx context.Context, id approvals.RunID) (RemoteRun, err
 func (r *Runner) remoteOf(ctx context.Context, run Run, b approvals.Batch) (RemoteRun, error) {
 	messages, err := r.c.Store.Messages(ctx, run.Thread, run.From, run.To)
 	if err != nil {
-		return RemoteRun{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)
+		return RemoteRun{}, err
 	}
 	calls, err := rulingsOf(messages, b)
 	if err == nil {
@@ -218,7 +218,7 @@ func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
 func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 	b, err := r.c.Store.Batch(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load batch %s: %w", id, err)
+		return err
 	}
 	if !b.Settled() {
 		return nil
@@ -230,7 +230,7 @@ func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 	ctx = r.c.Store.Prefetch(ctx, reads)
 	run, err := r.c.Store.Run(ctx, b.Run)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", b.Run, err)
+		return err
 	}
 	switch {
 	case run.Deferred != id || b.Executor != run.Executor:
@@ -257,7 +257,7 @@ func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 	}
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
 	if err != nil {
-		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+		return err
 	}
 	out := Commit{Resumes: &b}
 	run.Status = RunCompleted

@@ -41,7 +41,7 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{id}, Runs: []approvals.RunID{runID}})
 	b, err := r.c.Store.Batch(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load batch %s: %w", id, err)
+		return err
 	}
 	if !b.Settled() {
 		return nil
@@ -50,12 +50,12 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 	case err == nil:
 		return nil
 	case !errors.Is(err, approvals.ErrNotFound):
-		return fmt.Errorf("load run %s: %w", runID, err)
+		return err
 	}
 	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Threads: []string{b.Thread}})
 	parent, err := r.c.Store.Run(ctx, b.Run)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", b.Run, err)
+		return err
 	}
 	if b.Executor != "" || parent.Executor != "" {
 		return fmt.Errorf("%w: batch %s of run %s", ErrElsewhere, id, parent.ID)
@@ -65,7 +65,7 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 	}
 	thread, err := r.c.Store.Thread(ctx, parent.Thread)
 	if err != nil {
-		return fmt.Errorf("load thread %s: %w", parent.Thread, err)
+		return err
 	}
 	if thread.Active != parent.ID {
 		// Either another replica has just resumed it, or something is wrong;

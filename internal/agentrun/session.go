@@ -45,14 +45,14 @@ func (s *session) load(ctx context.Context) error {
 	run := s.claim.snapshot()
 	history, err := s.claim.store.Messages(ctx, run.Thread, 0, run.To)
 	if err != nil {
-		return fmt.Errorf("load messages of %s: %w", run.Thread, err)
+		return err
 	}
 	if len(history) != run.To {
 		return fmt.Errorf("load messages of %s: %d of %d are there", run.Thread, len(history), run.To)
 	}
 	entries, err := s.claim.store.Journal(ctx, run.ID)
 	if err != nil {
-		return fmt.Errorf("load journal of %s: %w", run.ID, err)
+		return err
 	}
 	if s.lineage, err = lineageOf(ctx, s.claim.store, run); err != nil {
 		return err

@@ -2,7 +2,6 @@ package agentrun
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -108,7 +107,7 @@ func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 		if run.Batch != "" { // else nobody was asked about the calls of a remote run
 			b, err := store.Batch(ctx, run.Batch)
 			if err != nil {
-				return l, fmt.Errorf("load batch %s: %w", run.Batch, err)
+				return l, err
 			}
 			for _, id := range Lapsed(b) {
 				l.lapsed[id] = true
@@ -116,7 +115,7 @@ func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 		}
 		parent, err := store.Run(ctx, run.Parent)
 		if err != nil {
-			return l, fmt.Errorf("load run %s: %w", run.Parent, err)
+			return l, err
 		}
 		run = parent
 	}

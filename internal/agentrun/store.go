@@ -11,7 +11,8 @@ import (
 
 // Store is what the [Runner] needs; the `state` package has the one
 // implementation. What is not there is [approvals.ErrNotFound], and what of
-// messages and journal cannot be understood is [ErrUnreadable].
+// messages and journal cannot be understood is [ErrUnreadable]. Its errors name the
+// operation and the document, so callers return them as they are.
 type Store interface {
 	Thread(ctx context.Context, id ThreadID) (Thread, error)
 	Run(ctx context.Context, id approvals.RunID) (Run, error)

@@ -31,7 +31,7 @@ func (r *Runner) supersede(ctx context.Context, thread Thread, newer Run) (*Batc
 	}
 	run, err := r.c.Store.Run(ctx, thread.Active)
 	if err != nil {
-		return nil, fmt.Errorf("load run %s: %w", thread.Active, err)
+		return nil, err
 	}
 	if run.Status != RunDeferred {
 		return nil, nil
@@ -41,7 +41,7 @@ func (r *Runner) supersede(ctx context.Context, thread Thread, newer Run) (*Batc
 		return nil, nil // there is no open batch
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+		return nil, err
 	}
 	switch {
 	case b.Settled():
@@ -67,7 +67,7 @@ func (r *Runner) takeUp(ctx context.Context, run *Run, thread *Thread, out *Comm
 	}
 	first, err := r.c.Store.Run(ctx, thread.Queue[0])
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", thread.Queue[0], err)
+		return err
 	}
 	if first.Supersedes != run.Batch {
 		return nil

@@ -22,7 +22,7 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	}
 	run, err := r.c.Store.Run(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", id, err)
+		return err
 	}
 	if run.Executor != "" {
 		return fmt.Errorf("%w: run %s", ErrElsewhere, id)
@@ -79,7 +79,7 @@ func (r *Runner) held(ctx context.Context, run Run) (bool, error) {
 func (r *Runner) take(ctx context.Context, run Run, now clocks) (*claim, error) {
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
 	if err != nil {
-		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+		return nil, err
 	}
 	if thread.Active != run.ID {
 		if now, err := r.c.Store.Run(ctx, run.ID); err != nil || now.Version != run.Version {

@@ -69,7 +69,7 @@ func (k *Bulk) Show(ctx context.Context, s Sheet) (Sheet, error) {
 	}
 	err = k.store.CommitSheet(ctx, SheetCommit{Request: RequestID("show-" + s.Seal.String()), Sheet: s})
 	if err != nil {
-		return Sheet{}, fmt.Errorf("store sheet %s: %w", s.ID, err)
+		return Sheet{}, err
 	}
 	return s, nil
 }
@@ -78,7 +78,7 @@ func (k *Bulk) Show(ctx context.Context, s Sheet) (Sheet, error) {
 func (k *Bulk) Sheet(ctx context.Context, id SheetID) (Sheet, error) {
 	s, err := k.store.Sheet(ctx, id)
 	if err != nil {
-		return Sheet{}, fmt.Errorf("load sheet %s: %w", id, err)
+		return Sheet{}, err
 	}
 	return s, s.Check()
 }
@@ -179,11 +179,7 @@ func (k *Bulk) request(what string, s Sheet) RequestID {
 }
 
 func (k *Bulk) commit(ctx context.Context, r RequestID, before, after Sheet) error {
-	err := k.store.CommitSheet(ctx, SheetCommit{Request: r, Before: before, Sheet: after})
-	if err != nil {
-		return fmt.Errorf("commit sheet %s: %w", after.ID, err)
-	}
-	return nil
+	return k.store.CommitSheet(ctx, SheetCommit{Request: r, Before: before, Sheet: after})
 }
 
 // A portion is what a sheet decides in one batch: the places of all its chosen

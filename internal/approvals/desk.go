@@ -9,7 +9,8 @@ import (
 )
 
 // Store is what the [Desk] needs. The `state` package has the one
-// implementation.
+// implementation. Its errors name the operation and the document, so callers
+// return them as they are.
 type Store interface {
 	// Batch returns the batch as stored, or [ErrNotFound].
 	Batch(ctx context.Context, id BatchID) (Batch, error)
@@ -85,7 +86,7 @@ func (d *Desk) Call(ctx context.Context, b Batch, call ToolCallID) (ToolCall, er
 	if ref.Size > 0 {
 		var err error
 		if args, err = d.store.Args(ctx, b.ID, ref.Digest); err != nil {
-			return ToolCall{}, fmt.Errorf("load arguments of call %q: %w", string(call), err)
+			return ToolCall{}, fmt.Errorf("call %q: %w", string(call), err)
 		}
 	}
 	return ref.with(b.ID, args)
@@ -117,7 +118,7 @@ func (d *Desk) CallsOf(ctx context.Context, of []CallKey) (map[CallKey]ToolCall,
 	}
 	args, err := d.store.ArgsOf(ctx, keys)
 	if err != nil {
-		return nil, fmt.Errorf("load arguments of %d calls: %w", len(keys), err)
+		return nil, err
 	}
 	calls := map[CallKey]ToolCall{}
 	for _, k := range of {
@@ -184,7 +185,7 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 
 // DecidedAll reports whether this request has made these decisions, and not another one.
 func (d *Desk) DecidedAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (bool, error) {
-	return d.commits.answered(ctx, id, requestOfAll(r, cmds))
+	return d.store.Answered(ctx, id, requestOfAll(r, cmds))
 }
 
 // Retract commits the taking back of a decision.

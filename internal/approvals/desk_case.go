@@ -56,7 +56,7 @@ func (d *Desk) DecideCase(ctx context.Context, c Case, r RequestID, v Verdict, r
 	cmd := Decide{c.Decision}
 	cmd.At = d.at(cmd.At)
 	if c.Batch.Has(c.Decision) {
-		answered, err := d.commits.answered(ctx, c.Batch.ID, cmd.request(r))
+		answered, err := d.store.Answered(ctx, c.Batch.ID, cmd.request(r))
 		if err != nil {
 			return c, err
 		}

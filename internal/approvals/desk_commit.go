@@ -42,7 +42,7 @@ func (c commits) applyTo(ctx context.Context, b Batch, r RequestID, cmd Command)
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrAnswered):
 		return c.apply(ctx, b.ID, r, cmd)
 	}
-	return Batch{}, fmt.Errorf("commit batch %s: %w", b.ID, err)
+	return Batch{}, err
 }
 
 // apply commits what the command makes of the batch.
@@ -61,7 +61,7 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 	for range maxTries {
 		// Asked before the batch is loaded, so that what is returned has in it
 		// what the request did.
-		answered, err := c.answered(ctx, id, r)
+		answered, err := c.store.Answered(ctx, id, r)
 		if err != nil {
 			return Batch{}, err
 		}
@@ -94,7 +94,7 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 // same request went through a moment ago, that is its answer. A refusal says how
 // the batch stands, so it has to be as durable as any other answer.
 func (c commits) secondAnswer(ctx context.Context, id BatchID, r RequestID, refused error) (Batch, error) {
-	answered, err := c.answered(ctx, id, r)
+	answered, err := c.store.Answered(ctx, id, r)
 	if err != nil {
 		return Batch{}, err
 	}
@@ -114,7 +114,7 @@ func (c commits) secondAnswer(ctx context.Context, id BatchID, r RequestID, refu
 // taken the place of the one that was read, that is [ErrConflict].
 func (c commits) confirmed(ctx context.Context, b Batch) (Batch, error) {
 	if err := c.store.Confirm(ctx, string(b.ID)); err != nil {
-		return Batch{}, fmt.Errorf("confirm batch %s: %w", b.ID, err)
+		return Batch{}, err
 	}
 	now, err := c.load(ctx, b.ID)
 	if err == nil && now.Version < b.Version {
@@ -126,31 +126,15 @@ func (c commits) confirmed(ctx context.Context, b Batch) (Batch, error) {
 	return b, nil
 }
 
-func (c commits) answered(ctx context.Context, id BatchID, r RequestID) (bool, error) {
-	answered, err := c.store.Answered(ctx, id, r)
-	if err != nil {
-		return false, fmt.Errorf("look up request %s: %w", r, err)
-	}
-	return answered, nil
-}
-
 func (c commits) load(ctx context.Context, id BatchID) (Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return Batch{}, err
 	}
-	b, err := c.store.Batch(ctx, id)
-	if err != nil {
-		return Batch{}, fmt.Errorf("load batch %s: %w", id, err)
-	}
-	return b, nil
+	return c.store.Batch(ctx, id)
 }
 
 func (c commits) commit(ctx context.Context, r RequestID, before Batch, next change) error {
-	err := c.store.CommitBatch(ctx, BatchCommit{
+	return c.store.CommitBatch(ctx, BatchCommit{
 		Request: r, Keep: next.keep, Before: before, Batch: next.batch, Events: next.events, Args: next.args,
 	})
-	if err != nil {
-		return fmt.Errorf("commit batch %s: %w", next.batch.ID, err)
-	}
-	return nil
 }

@@ -113,7 +113,7 @@ func (d *Desk) content(ctx context.Context, id BatchID, call ToolCallID, c Conte
 	}
 	raw, err := d.store.Args(ctx, id, c.Digest)
 	if err != nil {
-		return "", fmt.Errorf("load the preview of call %q: %w", string(call), err)
+		return "", fmt.Errorf("preview of call %q: %w", string(call), err)
 	}
 	if PreviewDigest(id, call, string(raw)) != c.Digest {
 		return "", fmt.Errorf("call %q: stored preview: %w", string(call), ErrStale)

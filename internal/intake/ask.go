@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -121,7 +120,7 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 			err = s.c.Store.CommitMemo(ctx, string(id), stateMemo, a.State, 0, 0)
 		}
 		if err != nil && !errors.Is(err, approvals.ErrConflict) {
-			return record{}, fmt.Errorf("keep the state of %s: %w", id, err)
+			return record{}, err
 		}
 	}
 	r := s.recordOf(c, a)

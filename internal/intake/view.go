@@ -17,9 +17,7 @@ import (
 func (s *Service) view(ctx context.Context, x found) (Request, error) {
 	r, err := s.standing(ctx, x)
 	if err == nil && x.rec.HasState {
-		if r.StateDoc, _, err = s.c.Store.Memo(ctx, string(x.id), stateMemo); err != nil {
-			err = fmt.Errorf("load the state of %s: %w", x.id, err)
-		}
+		r.StateDoc, _, err = s.c.Store.Memo(ctx, string(x.id), stateMemo)
 	}
 	if err != nil {
 		return Request{}, err

@@ -97,10 +97,7 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 		return err
 	}
 	w.finish()
-	if err := s.applyBehind(ctx, ch); err != nil {
-		return fmt.Errorf("commit batch %s: %w", c.Batch.ID, err)
-	}
-	return nil
+	return wrap(s.applyBehind(ctx, ch), "commit batch %s", c.Batch.ID)
 }
 
 // Answered implements [approvals.Store]. A request is known for at least ten minutes,
@@ -115,7 +112,7 @@ func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.
 	field := pipe.HGet(ctx, string(p.batch(string(id))), fieldRequests)
 	alone := pipe.Exists(ctx, string(p.request(string(id), r)))
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return false, fmt.Errorf("look up a request to %s: %w", id, err)
+		return false, fmt.Errorf("look up request %s of %s: %w", r, id, err)
 	}
 	return alone.Val() == 1 || remembersRequest(field.Val(), r), nil
 }

@@ -115,7 +115,8 @@ func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Ent
 // ([Replies]); from the batch that it opens or moves what [Store.CommitBatch] derives.
 // What it resumes is no longer due in [Resumes] or [Deliveries].
 func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
-	p, err := s.partitionOf(idsOf(c)...)
+	ids := idsOf(c)
+	p, err := s.partitionOf(ids...)
 	if err != nil {
 		return err
 	}
@@ -136,10 +137,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	if part, _ := slices.BinarySearch(ends, failed); err == nil && failed > 0 && part > 0 {
 		err = &agentrun.PartError{Part: part - 1}
 	}
-	if err = cmp.Or(err, conflict(failed, nil)); err != nil {
-		return fmt.Errorf("commit in partition %d: %w", p.n, err)
-	}
-	return nil
+	return wrap(cmp.Or(err, conflict(failed, nil)), "commit %s", ids[0])
 }
 
 // changeFor returns the change for a commit. One that its caller does not repeat is

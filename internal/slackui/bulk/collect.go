@@ -153,7 +153,7 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 	if o.Filter.Batch != "" {
 		b, err := s.Cfg.Desk.Batch(ctx, o.Filter.Batch)
 		if err != nil {
-			return nil, fmt.Errorf("load batch %s: %w", o.Filter.Batch, err)
+			return nil, err
 		}
 		return []approvals.Batch{b}, nil
 	}

@@ -162,7 +162,7 @@ func (s *Service) batchesOf(ctx context.Context, lines []approvals.Line) (map[ap
 		switch {
 		case errors.Is(errs[i], approvals.ErrNotFound), errors.Is(errs[i], approvals.ErrUnreadable):
 		case errs[i] != nil:
-			return nil, fmt.Errorf("load batch %s: %w", id, errs[i])
+			return nil, errs[i]
 		default:
 			all[id] = batches[i]
 		}

@@ -85,7 +85,7 @@ func (s *Handler) rows(ctx context.Context, who directory.Viewer, channel string
 	for looked := 0; looked < listLooks; {
 		batches, following, err := s.Cfg.Lists.Inbox(ctx, directory.ListKeys(l, who, channel), cursor, listWindow)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read an inbox: %w", err)
+			return nil, nil, err
 		}
 		looked += listWindow
 		for _, b := range batches {

@@ -55,7 +55,7 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 	var b approvals.Batch
 	ctx, h, err := c.Placements.notes().ClaimIf(ctx, id, func(body *anchors) (_ approvals.Reads, err error) {
 		if b, err = c.Desk.Batch(ctx, approvals.BatchID(id)); err != nil {
-			return approvals.Reads{}, fmt.Errorf("load batch %s: %w", id, err)
+			return approvals.Reads{}, err
 		}
 		return approvals.Reads{Runs: []approvals.RunID{b.Run}, Args: body.redraws(b)}, c.mustWait(ctx, b, body)
 	})
@@ -108,7 +108,7 @@ func (c *Cards) lowPriority(ctx context.Context, shown card.Card) bool {
 func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (int64, error) {
 	run, err := c.Runs.Run(ctx, b.Run)
 	if err != nil {
-		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
+		return 0, err
 	}
 	at, shown := home(run, b)
 	if !shown {

@@ -102,11 +102,11 @@ func (n *Notices) Reconcile(ctx context.Context, id string) error {
 func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals.BatchID) (int64, error) {
 	b, err := n.Desk.Batch(ctx, id)
 	if err != nil {
-		return 0, fmt.Errorf("load batch %s: %w", id, err)
+		return 0, err
 	}
 	run, err := n.Runs.Run(ctx, b.Run)
 	if err != nil {
-		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
+		return 0, err
 	}
 	at, shown := home(run, b)
 	if !shown {

@@ -3,7 +3,6 @@ package directory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -155,7 +154,7 @@ func Waits(ctx context.Context, from Lists, who Viewer, after approvals.Cursor, 
 	for range emptyWindows {
 		batches, next, err := from.Inbox(ctx, who.keys, after, WindowSize)
 		if err != nil {
-			return nil, "", fmt.Errorf("read an inbox: %w", err)
+			return nil, "", err
 		}
 		for _, b := range batches {
 			if p := who.Helpful(b, now); len(p.Calls) > 0 {
@@ -177,7 +176,7 @@ func Concerning(ctx context.Context, from Lists, who Viewer, f func(b approvals.
 	for {
 		batches, next, err := from.Inbox(ctx, who.keys, after, WindowSize)
 		if err != nil {
-			return fmt.Errorf("read an inbox: %w", err)
+			return err
 		}
 		for _, b := range batches {
 			if err := f(b); err != nil {

@@ -2,7 +2,6 @@ package directory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -44,7 +43,7 @@ func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most 
 	for looked := 0; ; {
 		batches, next, err := from.Inbox(ctx, keys, cursor, WindowSize)
 		if err != nil {
-			return fmt.Errorf("read an inbox: %w", err)
+			return err
 		}
 		for _, b := range batches {
 			if !f(b) {
@@ -78,11 +77,11 @@ const countedExactly = 25
 func Counted(ctx context.Context, from Lists, who Viewer, channel string, now time.Time) (w Waiting, err error) {
 	lengths, err := from.Lengths(ctx, append(slices.Clone(who.keys), approvals.ShownIn(channel)))
 	if err != nil {
-		return Waiting{}, fmt.Errorf("count what waits: %w", err)
+		return Waiting{}, err
 	}
 	batches, more, err := from.Inbox(ctx, who.keys, "", countedExactly)
 	if err != nil {
-		return Waiting{}, fmt.Errorf("read an inbox: %w", err)
+		return Waiting{}, err
 	}
 	last := len(who.keys)
 	w.AtMost, w.Channel = more != "", lengths[last]

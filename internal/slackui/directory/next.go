@@ -3,7 +3,6 @@ package directory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 	for range nextWindows {
 		batches, next, err := from.Inbox(ctx, who.keys, cursor, WindowSize)
 		if err != nil {
-			return card.OpenCalls{}, false, 0, fmt.Errorf("read an inbox: %w", err)
+			return card.OpenCalls{}, false, 0, err
 		}
 		behind := reached // all of this window is behind the card before
 		if n := len(batches); n > 0 {
@@ -56,7 +55,7 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 func NoneWaits(ctx context.Context, from Lists, who Viewer, but ref.Card, now time.Time) (bool, error) {
 	batches, next, err := from.Inbox(ctx, who.keys, "", WindowSize)
 	if err != nil {
-		return false, fmt.Errorf("read an inbox: %w", err)
+		return false, err
 	}
 	other := slices.ContainsFunc(who.cards(batches, now), func(p card.OpenCalls) bool { return p.FirstCard() != but })
 	return next == "" && !other && !who.Unsure, nil

@@ -42,11 +42,7 @@ func (r Reader) Call(ctx context.Context, b approvals.Batch, id approvals.ToolCa
 	if !r.Reads(b) {
 		return approvals.ToolCall{}, fmt.Errorf("load call %s of batch %s: %w", id, b.ID, ErrMayNotRead)
 	}
-	call, err := r.calls.Call(ctx, b, id)
-	if err != nil {
-		return call, fmt.Errorf("load call %s of batch %s: %w", id, b.ID, err)
-	}
-	return call, nil
+	return r.calls.Call(ctx, b, id)
 }
 
 // Preview loads what a call would change as its tool saw it, and as people had
@@ -56,10 +52,7 @@ func (r Reader) Preview(ctx context.Context, b approvals.Batch, id approvals.Too
 	if !r.Reads(b) {
 		return "", "", fmt.Errorf("load the preview of call %s of batch %s: %w", id, b.ID, ErrMayNotRead)
 	}
-	if now, before, err = r.calls.PreviewContent(ctx, b, id); err != nil {
-		return "", "", fmt.Errorf("load the preview of call %s of batch %s: %w", id, b.ID, err)
-	}
-	return now, before, nil
+	return r.calls.PreviewContent(ctx, b, id)
 }
 
 // CallAs loads a call with the arguments of a digest, which need not be the

@@ -3,7 +3,6 @@ package home
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -88,7 +87,7 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	}})
 	b, err := h.Desk.Batch(ctx, approvals.BatchID(id))
 	if err != nil {
-		return fmt.Errorf("load batch %s: %w", id, err)
+		return err
 	}
 	if err := h.People.Groups().Learn(ctx, b); err != nil {
 		return err

@@ -80,7 +80,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 	}
 	decided, err := h.Lists.Decided(ctx, who.User, decidedShown)
 	if err != nil {
-		return card.Home{}, fmt.Errorf("read what %s decided: %w", user, err)
+		return card.Home{}, err
 	}
 	others, done := who.Involved(asked, decided, now)
 	v.Others, v.Decided = card.NewPage(others, at.Others, card.OtherRows), card.NewPage(done, at.Decided, card.DecidedRows)

@@ -28,7 +28,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 	b, err := s.cfg.Desk.Batch(ctx, t.Batch)
 	at.Batch = b
 	if err != nil {
-		return at, false, fmt.Errorf("load batch %s: %w", t.Batch, err)
+		return at, false, err
 	}
 	at.Stop = s.cfg.stopping(b)
 	shown, err := s.drawn(ctx, p, b, t.Part)

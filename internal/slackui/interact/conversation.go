@@ -3,7 +3,6 @@ package interact
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -60,7 +59,7 @@ func (s *listener) heard(ctx context.Context, e inbound.Event, m mention) error 
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("load the thread of a reply: %w", err)
+		return err
 	}
 	return s.mentioned(ctx, e, m)
 }

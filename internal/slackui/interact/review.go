@@ -55,7 +55,7 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 	none := slack.ModalViewRequest{}
 	b, err := s.cfg.Desk.Batch(ctx, r.Batch)
 	if err != nil {
-		return none, b, fmt.Errorf("load batch %s: %w", r.Batch, err)
+		return none, b, err
 	}
 	reader, err := s.people.MayRead(ctx, who, b)
 	if err != nil {

@@ -139,7 +139,7 @@ func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) (found 
 		}
 		run, err := s.cfg.Runs.Run(ctx, t.Active)
 		if err != nil {
-			return nil, false, fmt.Errorf("load run %s: %w", t.Active, err)
+			return nil, false, err
 		}
 		if run.Deferred == "" {
 			continue
@@ -159,7 +159,7 @@ func (s *shortcuts) openCalls(ctx context.Context, id approvals.BatchID, part in
 		return card.OpenCalls{}, nil
 	}
 	if err != nil {
-		return card.OpenCalls{}, fmt.Errorf("load batch %s: %w", id, err)
+		return card.OpenCalls{}, err
 	}
 	c := card.OpenCalls{Batch: b}
 	for i, a := range b.Approvals {

@@ -183,7 +183,7 @@ func (s *verdicts) resolve(ctx context.Context, value string) (ref.Pointer, appr
 	}
 	b, err := s.cfg.Desk.Batch(ctx, ptr.Batch)
 	if err != nil {
-		return ptr, b, approvals.Approval{}, fmt.Errorf("load batch %s: %w", ptr.Batch, err)
+		return ptr, b, approvals.Approval{}, err
 	}
 	a, err := ptr.In(b)
 	return ptr, b, a, err

@@ -54,7 +54,7 @@ func (l Notes[T]) Load(ctx context.Context, id string) (Record[T], int64, error)
 		return n, 0, nil
 	}
 	if err != nil {
-		return n, 0, fmt.Errorf("load the %s memo of %s: %w", l.Surface, id, err)
+		return n, 0, err
 	}
 	if len(raw) > 0 {
 		err := json.Unmarshal(raw, &n)
@@ -94,19 +94,13 @@ func (l Notes[T]) write(id string, n Record[T], commit func(raw []byte) error) e
 	if err != nil {
 		return fmt.Errorf("write the %s memo of %s: %w", l.Surface, id, err)
 	}
-	if err := commit(raw); err != nil {
-		return fmt.Errorf("commit the %s memo of %s: %w", l.Surface, id, err)
-	}
-	return nil
+	return commit(raw)
 }
 
 // Done removes the due entry of the surface if the document still has the version drawn.
 // It is for a document that has no record and needs none.
 func (l Notes[T]) Done(ctx context.Context, id string, drawn int64) error {
-	if err := l.Memos.CommitMemo(ctx, id, l.Surface, nil, 0, drawn); err != nil {
-		return fmt.Errorf("finish the %s of %s: %w", l.Surface, id, err)
-	}
-	return nil
+	return l.Memos.CommitMemo(ctx, id, l.Surface, nil, 0, drawn)
 }
 
 // Edit changes a record without a claim. Whoever holds one takes the change over

@@ -2,7 +2,6 @@ package memo
 
 import (
 	"context"
-	"fmt"
 	"sync"
 )
 
@@ -80,7 +79,7 @@ func (s *Shared[T]) Look(ctx context.Context, l Notes[T], id string) (*Record[T]
 	k := s.of(id)
 	version, err := l.Memos.MemoVersion(ctx, id, l.Surface)
 	if err != nil {
-		return nil, fmt.Errorf("load the version of the %s memo of %s: %w", l.Surface, id, err)
+		return nil, err
 	}
 	if n := k.is(version); n != nil {
 		return n, nil

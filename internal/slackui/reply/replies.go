@@ -111,7 +111,7 @@ func (r *Replies) Reconcile(ctx context.Context, id string) error {
 	var run agentrun.Run
 	ctx, h, err := r.notes().ClaimIf(ctx, id, func(body *replies) (_ approvals.Reads, err error) {
 		if run, err = r.Runs.Run(ctx, approvals.RunID(id)); err != nil {
-			return approvals.Reads{}, fmt.Errorf("load run %s: %w", id, err)
+			return approvals.Reads{}, err
 		}
 		return approvals.Reads{}, r.mustWait(ctx, run, body)
 	})
@@ -194,7 +194,7 @@ func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
 func (r *Replies) refresh(ctx context.Context, h *memo.Claim[replies], id approvals.RunID) error {
 	run, err := r.Runs.Run(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load run %s: %w", id, err)
+		return err
 	}
 	if len(h.Body.Replies) == 0 {
 		return nil // its own reconciliation posts it
@@ -231,10 +231,7 @@ func (r *Replies) resumed(ctx context.Context, run agentrun.Run) (agentrun.Run, 
 	if errors.Is(err, approvals.ErrNotFound) {
 		return agentrun.Run{}, nil
 	}
-	if err != nil {
-		return agentrun.Run{}, fmt.Errorf("load run %s: %w", id, err)
-	}
-	return resumed, nil
+	return resumed, err
 }
 
 // show posts or updates the i-th message of a run. Unless it is to be shown soon, an

@@ -3,7 +3,6 @@ package reply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -88,7 +87,7 @@ func (r *Replies) effects(ctx context.Context, run agentrun.Run) (effects, error
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("load batch %s: %w", run.Batch, err)
+			return nil, err
 		}
 		var these effects
 		for _, a := range b.Approvals {
@@ -106,7 +105,7 @@ func (r *Replies) effects(ctx context.Context, run agentrun.Run) (effects, error
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("load a run that was resumed: %w", err)
+			return nil, err
 		}
 	}
 	return all, nil

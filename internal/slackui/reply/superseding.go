@@ -3,7 +3,6 @@ package reply
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -70,7 +69,7 @@ func (o outcomeOf) words() (text string, spans []blockkit.Span) {
 func (r *Replies) superseding(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	b, err := r.Desk.Batch(ctx, run.Supersedes)
 	if err != nil && !errors.Is(err, approvals.ErrNotFound) {
-		return nil, fmt.Errorf("load batch %s: %w", run.Supersedes, err)
+		return nil, err
 	}
 	text, spans := superseded(b).words()
 	head, tail := " sent a newer message.", sayContinuesWithIt
@@ -86,7 +85,7 @@ func (r *Replies) behind(ctx context.Context, run agentrun.Run) error {
 	}
 	t, err := r.Runs.Thread(ctx, run.Thread)
 	if err != nil {
-		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+		return err
 	}
 	if t.Active != run.ID {
 		return nil

@@ -62,7 +62,7 @@ func (r *Replies) progress(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	case agentrun.RunFailed:
 		t, err := r.Runs.Thread(ctx, run.Thread)
 		if err != nil {
-			return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+			return nil, err
 		}
 		done, err := r.effects(ctx, run)
 		return calling(run, []blockkit.Message{failed(run, t.Closed != "", done)}), err
@@ -76,7 +76,7 @@ func (r *Replies) progress(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	t, err := r.Runs.Thread(ctx, run.Thread)
 	if err != nil {
-		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+		return nil, err
 	}
 	text := sayQueued
 	if before := slices.Index(t.Queue, run.ID); before > 0 {
@@ -87,14 +87,14 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load run %s: %w", t.Active, err)
+		return nil, err
 	}
 	b, err := r.Desk.Batch(ctx, first.Deferred)
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && b.Settled() {
 		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
+		return nil, err
 	}
 	what, tools := Pending(b)
 	open, goesOn := what+" in this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" for a decision", sayContinuesThen
@@ -178,7 +178,7 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+		return nil, err
 	}
 	var parts []string
 	if n := len(b.Approvals); n > 0 {
