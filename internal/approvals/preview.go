@@ -2,8 +2,6 @@ package approvals
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -81,14 +79,7 @@ type Before struct {
 // PreviewDigest is under which digest the content of a preview is stored beside
 // its batch. It is never that of arguments.
 func PreviewDigest(batch BatchID, call ToolCallID, content string) Digest {
-	h := sha256.New()
-	for _, part := range []string{"countersign.preview.v1", string(batch), string(call), content} {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
-	}
-	return Digest(h.Sum(nil))
+	return TupleDigest("countersign.preview.v1", string(batch), string(call), content)
 }
 
 // PreviewContent returns the content of the preview of a call, and that of the

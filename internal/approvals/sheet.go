@@ -1,8 +1,6 @@
 package approvals
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -175,30 +173,16 @@ func (s Sheet) Check() error {
 
 const sealVersion = "countersign.sheet.v1"
 
-// seal is SHA-256 over everything that is frozen, each with its length in
-// front, as [DigestOf] has it.
+// seal is the digest of everything that is frozen.
 func (s Sheet) seal() Digest {
-	h := sha256.New()
-	put := func(part string) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
-	}
-	for _, part := range []string{
+	parts := []string{
 		sealVersion, string(s.ID), string(s.By), string(s.Verdict), s.Origin,
 		s.CreatedAt.UTC().Format(time.RFC3339Nano), s.ExpiresAt.UTC().Format(time.RFC3339Nano), strconv.Itoa(len(s.Lines)),
-	} {
-		put(part)
 	}
 	for _, l := range s.Lines {
-		put(string(l.Batch))
-		put(string(l.Call))
-		put(string(l.Digest[:]))
-		put(l.Tool)
-		put(strconv.FormatBool(l.Risky))
+		parts = append(parts, string(l.Batch), string(l.Call), string(l.Digest[:]), l.Tool, strconv.FormatBool(l.Risky))
 	}
-	return Digest(h.Sum(nil))
+	return TupleDigest(parts...)
 }
 
 // moved returns s one version on, with lines of its own.

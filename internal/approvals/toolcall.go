@@ -41,14 +41,17 @@ const digestVersion = "countersign.call.v1"
 
 // DigestOf returns the digest of call in batch.
 func DigestOf(batch BatchID, call ToolCall) Digest {
+	return TupleDigest[[]byte]([]byte(digestVersion), []byte(batch), []byte(call.ID), []byte(call.Name), call.Args)
+}
+
+// TupleDigest returns SHA-256 over the parts, each with its length in front.
+func TupleDigest[P string | []byte](parts ...P) Digest {
 	h := sha256.New()
-	for _, part := range [][]byte{
-		[]byte(digestVersion), []byte(batch), []byte(call.ID), []byte(call.Name), call.Args,
-	} {
+	for _, part := range parts {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])
-		h.Write(part)
+		h.Write([]byte(part))
 	}
 	return Digest(h.Sum(nil))
 }

@@ -1,9 +1,6 @@
 package intake
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"strconv"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -15,17 +12,8 @@ const (
 	payloadVersion     = "countersign.calls.v1"
 )
 
-// sum is SHA-256 over the parts, each with its length in front.
-func sum(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
+// sum is the digest of the parts in hex.
+func sum(parts ...string) string { return approvals.TupleDigest(parts...).String() }
 
 // Fingerprint finds a call again that is asked about once more: by the same
 // agent, within the session, with the same tool, definition, directory and exact

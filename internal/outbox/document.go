@@ -2,9 +2,6 @@ package outbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,18 +56,11 @@ type endpoint struct {
 
 // messageID is the same for every attempt, and for a message that is put again.
 func messageID(about string, m Message) string {
-	h := sha256.New()
 	parts := []string{"countersign.webhook.v1", about, m.Agent, m.Endpoint, m.Type}
 	if m.Key != "" {
 		parts = append(parts, m.Key)
 	}
-	for _, part := range parts {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
-	}
-	return "msg_" + hex.EncodeToString(h.Sum(nil))[:32]
+	return "msg_" + approvals.TupleDigest(parts...).String()[:32]
 }
 
 // endpointsID is the id of the memo of the endpoints of a partition.

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -21,17 +19,12 @@ type source struct {
 
 // digest is over the names and bytes of the files, each with its length in
 // front.
-func digest(files []source) [sha256.Size]byte {
-	h := sha256.New()
+func digest(files []source) approvals.Digest {
+	var parts [][]byte
 	for _, f := range files {
-		for _, part := range [][]byte{[]byte(f.name), f.src} {
-			var n [8]byte
-			binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-			h.Write(n[:])
-			h.Write(part)
-		}
+		parts = append(parts, []byte(f.name), f.src)
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return approvals.TupleDigest(parts...)
 }
 
 // A builder makes a policy of its files: it reads them, checks them and reports
