@@ -16,14 +16,7 @@ import (
 // the thread is closed, and the runs that wait in it fail. Abandon refuses a
 // run that a worker holds ([ErrRunHeld]), or that is final ([ErrRunEnded]).
 func (r *Runner) Abandon(ctx context.Context, id approvals.RunID, words string) error {
-	var err error
-	for attempt := range maxConflicts {
-		err = r.abandon(ctx, id, words, attempt)
-		if !errors.Is(err, approvals.ErrConflict) {
-			return err
-		}
-	}
-	return err
+	return retryConflicts(func(attempt int) error { return r.abandon(ctx, id, words, attempt) })
 }
 
 func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, attempt int) error {

@@ -143,6 +143,17 @@ func (c *claim) overdue() bool {
 // documents.
 const maxConflicts = 20
 
+// retryConflicts tries until the error is not a conflict, at most maxConflicts times.
+func retryConflicts(try func(attempt int) error) error {
+	var err error
+	for attempt := range maxConflicts {
+		if err = try(attempt); !errors.Is(err, approvals.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
 // reload reads run and thread again, after a conflict. A run that still carries
 // this worker's fence was last written by it, in a commit whose reply was lost.
 func (c *claim) reload(ctx context.Context) error {

@@ -168,11 +168,7 @@ func (d *doubts) look(ctx context.Context, run Run, p *plan) (Looked, error) {
 }
 
 func (d *doubts) log(ctx context.Context, p *plan, what string) {
-	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), slog.String("what", what)}
-	if p.tool != nil {
-		attrs = append(attrs, slog.String("tool", p.call.Name))
-	}
-	d.session.log(ctx, slog.LevelWarn, "call in doubt", attrs...)
+	d.session.logCall(ctx, slog.LevelWarn, "call in doubt", p, slog.String("what", what))
 }
 
 // whyDoubt is why people are asked about a call in doubt that the policy had

@@ -39,12 +39,10 @@ func (e Executed) Over() bool {
 // how far they are if another worker has them.
 func (r *Runner) Execute(ctx context.Context, id approvals.RunID) (Executed, error) {
 	var run Run
-	var err error
-	for range maxConflicts {
-		if run, err = r.executing(ctx, id); !errors.Is(err, approvals.ErrConflict) {
-			break
-		}
-	}
+	err := retryConflicts(func(int) (err error) {
+		run, err = r.executing(ctx, id)
+		return err
+	})
 	if err != nil {
 		return Executed{}, err
 	}
@@ -184,9 +182,5 @@ func (r *Runner) executionOf(remote RemoteRun, thread Thread) (Run, error) {
 // ExecutionRunID returns the id of the run that executes the calls of a remote
 // request, if this bot does that.
 func ExecutionRunID(id approvals.RunID) (approvals.RunID, error) {
-	partition, err := approvals.Partition(string(id))
-	if err != nil {
-		return "", err
-	}
-	return approvals.RunID(approvals.NewID("run", partition, derived("execute", string(id)))), nil
+	return derivedID[approvals.RunID]("run", "execute", string(id))
 }

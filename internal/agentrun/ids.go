@@ -11,11 +11,17 @@ import (
 
 // batchID returns the id of the batch that a run defers to: a run does so once.
 func batchID(run approvals.RunID) (approvals.BatchID, error) {
-	partition, err := approvals.Partition(string(run))
+	return derivedID[approvals.BatchID]("batch", "batch", string(run))
+}
+
+// derivedID returns the id of what follows once from a document, in the partition of
+// that document.
+func derivedID[ID ~string](kind, what, from string) (ID, error) {
+	partition, err := approvals.Partition(from)
 	if err != nil {
 		return "", err
 	}
-	return approvals.BatchID(approvals.NewID("batch", partition, derived("batch", string(run)))), nil
+	return ID(approvals.NewID(kind, partition, derived(what, from))), nil
 }
 
 // derived returns the same uuid for the same words, so that what is made twice

@@ -2,7 +2,6 @@ package agentrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -15,14 +14,7 @@ import (
 // a run that a worker has ([ErrRunHeld]), or that is final ([ErrRunEnded]); one
 // that is parked stays as it is.
 func (r *Runner) Park(ctx context.Context, id approvals.RunID, words string) error {
-	var err error
-	for range maxConflicts {
-		err = r.park(ctx, id, words)
-		if !errors.Is(err, approvals.ErrConflict) {
-			return err
-		}
-	}
-	return err
+	return retryConflicts(func(int) error { return r.park(ctx, id, words) })
 }
 
 func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) error {

@@ -205,14 +205,7 @@ func asks(run Run, b approvals.Batch, calls []RuledCall) error {
 // ends that run. It is what the due index calls; a batch that is not settled, or
 // whose answers were delivered, is left alone without an error.
 func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
-	var err error
-	for range maxConflicts {
-		err = r.deliver(ctx, id)
-		if !errors.Is(err, approvals.ErrConflict) {
-			return err
-		}
-	}
-	return err
+	return retryConflicts(func(int) error { return r.deliver(ctx, id) })
 }
 
 func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {

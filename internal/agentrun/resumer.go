@@ -14,23 +14,12 @@ import (
 // not settled is left alone without an error. The batch of a run that is not
 // executed here is never resumed: [ErrElsewhere].
 func (r *Runner) Resume(ctx context.Context, id approvals.BatchID) error {
-	var err error
-	for range maxConflicts {
-		err = r.resume(ctx, id)
-		if !errors.Is(err, approvals.ErrConflict) {
-			return err
-		}
-	}
-	return err
+	return retryConflicts(func(int) error { return r.resume(ctx, id) })
 }
 
 // ResumeRunID returns the id of the run that takes up the answers of a batch.
 func ResumeRunID(id approvals.BatchID) (approvals.RunID, error) {
-	partition, err := approvals.Partition(string(id))
-	if err != nil {
-		return "", err
-	}
-	return approvals.RunID(approvals.NewID("run", partition, derived("resume", string(id)))), nil
+	return derivedID[approvals.RunID]("run", "resume", string(id))
 }
 
 func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {

@@ -296,9 +296,5 @@ func askPolicy(ctx context.Context, policy approvals.Policy, p approvals.Proposa
 // notRun logs that a call which the model made, and perhaps people approved, is
 // not executed, and whether the policy or its tool stopped it.
 func (r *rulings) notRun(ctx context.Context, p *plan, by string) {
-	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), slog.String("by", by)}
-	if p.tool != nil { // the name of a tool that is not there is the model's own words
-		attrs = append(attrs, slog.String("tool", p.call.Name))
-	}
-	r.session.log(ctx, slog.LevelInfo, "call not run", attrs...)
+	r.session.logCall(ctx, slog.LevelInfo, "call not run", p, slog.String("by", by))
 }

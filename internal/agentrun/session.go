@@ -69,6 +69,16 @@ func (s *session) log(ctx context.Context, level slog.Level, msg string, attrs .
 	s.claim.log.LogAttrs(ctx, level, msg, attrs...) //nolint:sloglint // the callers' messages are static
 }
 
+// logCall is log for a call. Its tool is named only if it exists: any other name is the
+// model's own words.
+func (s *session) logCall(ctx context.Context, level slog.Level, msg string, p *plan, attr slog.Attr) {
+	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), attr}
+	if p.tool != nil {
+		attrs = append(attrs, slog.String("tool", p.call.Name))
+	}
+	s.log(ctx, level, msg, attrs...)
+}
+
 // request returns a request of this run, with the words of this step's authors.
 func (s *session) request(parts ...RequestPart) Request {
 	return Request{Parts: parts, Authors: append([]approvals.UserID{}, s.authors...), RunID: s.claim.id, At: s.now()}
