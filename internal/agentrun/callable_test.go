@@ -29,11 +29,11 @@ func TestTheModelCallsAToolByANameThatProvidersTake(t *testing.T) {
 
 	require.Equal(t, "files.delete", ran)
 	require.Equal(t, "files_delete", w.model.requests[0].Tools[0].Name)
-	told, err := agentrun.MarshalMessages(w.model.requests[len(w.model.requests)-1].Messages)
+	told, err := marshalMessages(w.model.requests[len(w.model.requests)-1].Messages)
 	require.NoError(t, err)
 	require.NotContains(t, string(told), "files.delete", "the model reads only the name that it can write")
 	require.Contains(t, string(told), "Available tools: 'files_delete'")
-	kept, err := agentrun.MarshalMessages(w.history())
+	kept, err := marshalMessages(w.history())
 	require.NoError(t, err)
 	require.Contains(t, string(kept), `"files.delete"`, "the history has the name of the tool")
 }

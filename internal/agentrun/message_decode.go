@@ -10,25 +10,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// UnmarshalMessages reads a history. It knows what it reads or reads nothing:
-// one unknown `kind`, `part_kind` or `outcome` fails the whole list.
-func UnmarshalMessages(b []byte) ([]Message, error) {
-	var list []json.RawMessage
-	if err := json.Unmarshal(b, &list); err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
-	}
-	messages := make([]Message, len(list))
-	for i, raw := range list {
-		m, err := DecodeMessage(raw)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i, err)
-		}
-		messages[i] = m
-	}
-	return messages, nil
-}
-
-// DecodeMessage reads one message. An error is [ErrUnreadable].
+// DecodeMessage reads one message. An unknown `kind`, `part_kind` or `outcome`, like any
+// other error, is [ErrUnreadable].
 func DecodeMessage(b []byte) (Message, error) {
 	m, err := decodeMessage(b)
 	if err != nil {
@@ -37,7 +20,7 @@ func DecodeMessage(b []byte) (Message, error) {
 	return m, nil
 }
 
-func decodeMessage(b []byte) (Message, error) {
+func decodeMessage(b []byte) (_ Message, err error) {
 	var in messageJSON
 	if err := json.Unmarshal(b, &in); err != nil {
 		return nil, err
@@ -45,14 +28,8 @@ func decodeMessage(b []byte) (Message, error) {
 	switch in.Kind {
 	case "request":
 		m := Request{Instructions: in.Instructions, Authors: in.Authors, RunID: in.RunID, At: unstamp(in.Timestamp)}
-		for i, raw := range in.Parts {
-			p, err := DecodeRequestPart(raw)
-			if err != nil {
-				return nil, fmt.Errorf("part %d: %w", i, err)
-			}
-			m.Parts = append(m.Parts, p)
-		}
-		return m, nil
+		m.Parts, err = decodeParts(in.Parts, DecodeRequestPart)
+		return m, err
 	case "response":
 		m := Response{
 			ModelName: in.ModelName, FinishReason: in.FinishReason,
@@ -61,16 +38,21 @@ func decodeMessage(b []byte) (Message, error) {
 		if in.Usage != nil {
 			m.Usage = Usage{InputTokens: in.Usage.InputTokens, OutputTokens: in.Usage.OutputTokens}
 		}
-		for i, raw := range in.Parts {
-			p, err := decodeResponsePart(raw)
-			if err != nil {
-				return nil, fmt.Errorf("part %d: %w", i, err)
-			}
-			m.Parts = append(m.Parts, p)
-		}
-		return m, nil
+		m.Parts, err = decodeParts(in.Parts, decodeResponsePart)
+		return m, err
 	}
 	return nil, fmt.Errorf("unknown message kind %q", in.Kind)
+}
+
+func decodeParts[P any](raw []json.RawMessage, decode func([]byte) (P, error)) (parts []P, err error) {
+	for i, b := range raw {
+		p, err := decode(b)
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", i, err)
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
 }
 
 // DecodeRequestPart reads what [EncodeRequestPart] wrote.

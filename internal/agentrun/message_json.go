@@ -9,19 +9,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// MarshalMessages writes a history as upstream's `all_messages_json` does.
-func MarshalMessages(messages []Message) ([]byte, error) {
-	list := make([]json.RawMessage, len(messages))
-	for i, m := range messages {
-		b, err := EncodeMessage(m)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i, err)
-		}
-		list[i] = b
-	}
-	return json.Marshal(list)
-}
-
 // messageJSON is both kinds of message; kind says which fields are meant.
 type messageJSON struct {
 	Kind         string            `json:"kind"`

@@ -59,7 +59,7 @@ func everything() []agentrun.Message {
 }
 
 func TestMessagesKeepTheirJSONForm(t *testing.T) {
-	raw, err := agentrun.MarshalMessages(everything())
+	raw, err := marshalMessages(everything())
 	require.NoError(t, err)
 	var pretty bytes.Buffer
 	require.NoError(t, json.Indent(&pretty, raw, "", "  "))
@@ -73,14 +73,14 @@ func TestMessagesKeepTheirJSONForm(t *testing.T) {
 
 	var small bytes.Buffer
 	require.NoError(t, json.Compact(&small, want))
-	back, err := agentrun.UnmarshalMessages(small.Bytes())
+	back, err := unmarshalMessages(small.Bytes())
 	require.NoError(t, err)
 	require.Equal(t, everything(), back)
 }
 
 // Python writes more than we need, and leaves out more than we do.
 func TestMessagesFromUpstreamLoad(t *testing.T) {
-	back, err := agentrun.UnmarshalMessages([]byte(`[
+	back, err := unmarshalMessages([]byte(`[
 		{"kind":"request","parts":[{"content":"hi","timestamp":"2026-01-02T03:04:05.123456Z","part_kind":"user-prompt","dynamic_ref":null}],
 		 "timestamp":null,"instructions":null,"run_id":"r","conversation_id":"c","metadata":null,"state":"complete"},
 		{"kind":"response","parts":[
@@ -119,7 +119,7 @@ func TestMessagesThatAreNotUnderstood(t *testing.T) {
 		"no prompt":         `[{"kind":"request","parts":[{"part_kind":"user-prompt","content":null}]}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := agentrun.UnmarshalMessages([]byte(raw))
+			_, err := unmarshalMessages([]byte(raw))
 			require.Error(t, err)
 		})
 	}

@@ -64,7 +64,7 @@ func vectors(t *testing.T, section string) []vector {
 func TestVectorsLoadMessages(t *testing.T) {
 	for _, v := range vectors(t, "model_messages_load") {
 		t.Run(v.Name, func(t *testing.T) {
-			_, err := agentrun.UnmarshalMessages(v.JSON)
+			_, err := unmarshalMessages(v.JSON)
 			require.Equal(t, v.Accepted, err == nil, "%v", err)
 		})
 	}
@@ -178,7 +178,7 @@ func TestVectorsResume(t *testing.T) {
 func (w *world) play(v vector) outcome {
 	t := w.t
 	t.Helper()
-	history, err := agentrun.UnmarshalMessages(v.History)
+	history, err := unmarshalMessages(v.History)
 	require.NoError(t, err)
 	threadID := agentrun.ThreadIDOf(origin)
 	partition, err := approvals.Partition(string(threadID))
@@ -310,11 +310,11 @@ func callResult(t *testing.T, raw json.RawMessage) approvals.CallResult {
 func (w *world) messagesFrom(from int, v vector) []map[string]any {
 	w.t.Helper()
 	if v.Results == nil {
-		history, err := agentrun.UnmarshalMessages(v.History)
+		history, err := unmarshalMessages(v.History)
 		require.NoError(w.t, err)
 		from = len(history)
 	}
-	raw, err := agentrun.MarshalMessages(w.history()[from:])
+	raw, err := marshalMessages(w.history()[from:])
 	require.NoError(w.t, err)
 	var out []map[string]any
 	require.NoError(w.t, json.Unmarshal(raw, &out))
