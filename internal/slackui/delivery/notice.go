@@ -36,25 +36,13 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 		paras = append(paras, blockkit.Line(
 			blockkit.Styled(head, blockkit.Bold),
 			blockkit.Say(": "), blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
-		for i, w := range l.waits {
-			if i == callsTold {
-				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.waits)-i)+" more.")))
-				break
-			}
-			paras = append(paras, blockkit.Line(n.waiting(ctx, reader, b, w)...))
-		}
+		paras = append(paras, callLines(l.waits, func(w waitsFor) []blockkit.Span { return n.waiting(ctx, reader, b, w) })...)
 	}
 	if len(l.cleared) > 0 {
 		lost := blockkit.Number(len(l.cleared)) + sayNoLongerCounts + blockkit.Verb(len(l.cleared), "counts")
 		text = text.Then(blockkit.Escape(" " + lost + ". ")).Then(n.spokenCleared(ctx, reader, b, l.cleared))
 		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(sayEditedAfter)))
-		for i, c := range l.cleared {
-			if i == callsTold {
-				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.cleared)-i)+" more.")))
-				break
-			}
-			paras = append(paras, blockkit.Line(n.changed(ctx, reader, b, c)...))
-		}
+		paras = append(paras, callLines(l.cleared, func(c clearedBy) []blockkit.Span { return n.changed(ctx, reader, b, c) })...)
 	}
 	if len(l.stuck) > 0 {
 		told, more := n.stuckWords(ctx, reader, b, l.stuck)
@@ -65,6 +53,18 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 		where = blockkit.Ours(sayCardShows)
 	}
 	return blockkit.Message{Text: text.Trim(), Blocks: []slack.Block{blockkit.RichText(paras...), blockkit.Small(where)}}
+}
+
+// callLines has a line for each of the first calls, and says how many more there are.
+func callLines[C any](calls []C, line func(C) []blockkit.Span) []blockkit.Para {
+	var paras []blockkit.Para
+	for _, c := range calls[:min(callsTold, len(calls))] {
+		paras = append(paras, blockkit.Line(line(c)...))
+	}
+	if more := len(calls) - callsTold; more > 0 {
+		paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(more)+" more.")))
+	}
+	return paras
 }
 
 // spokenWaits says of the calls that wait what they do, how bad that is and until when
@@ -201,12 +201,6 @@ func (n *Notices) call(ctx context.Context, reader directory.Reader, b approvals
 	from = append(from, blockkit.PersonSpans(slices.Compact(users))...)
 	head := blockkit.Count(len(waits), "call") + " still " + blockkit.Verb(len(waits), "waits") + " for approval"
 	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, maxRecipients)...)...)}
-	for i, w := range waits {
-		if i == callsTold {
-			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(waits)-i)+" more.")))
-			break
-		}
-		paras = append(paras, blockkit.Line(n.waiting(ctx, reader, b, w)...))
-	}
+	paras = append(paras, callLines(waits, func(w waitsFor) []blockkit.Span { return n.waiting(ctx, reader, b, w) })...)
 	return blockkit.Message{Text: blockkit.Escape(head + ": ").Then(n.spokenWaits(ctx, reader, b, waits)).Trim(), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }

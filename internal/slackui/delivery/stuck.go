@@ -100,13 +100,7 @@ func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b app
 		wrote, where = sayMayHaveAsked, sayMayHaveAskedToo
 	}
 	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(wrote), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(where))...)}
-	for i, s := range all {
-		if i == callsTold {
-			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(all)-i)+" more.")))
-			break
-		}
-		paras = append(paras, blockkit.Line(n.stuckCall(ctx, reader, b, s)...))
-	}
+	paras = append(paras, callLines(all, func(s stuck) []blockkit.Span { return n.stuckCall(ctx, reader, b, s) })...)
 	if b.Executor != "" { // there is no thread in which to ask again
 		return head + ".", paras
 	}

@@ -165,16 +165,11 @@ func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls [
 	head := sayNobodyWasAsked + blockkit.Count(len(calls), "call") + sayYouAskedFor
 	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(head, blockkit.Bold), blockkit.Say(" from the agent "),
 		blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say("."))}
-	for i, u := range calls {
-		if i == callsTold {
-			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-i)+" more.")))
-			break
-		}
+	paras = append(paras, callLines(calls, func(u card.Unasked) []blockkit.Span {
 		a := b.Approvals[u.Call]
 		spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": ")}
-		spans = append(append(spans, u.Words()...), n.link(ctx, b, u.Call)...)
-		paras = append(paras, blockkit.Line(spans...))
-	}
+		return append(append(spans, u.Words()...), n.link(ctx, b, u.Call)...)
+	})...)
 	paras = append(paras, blockkit.Line(blockkit.Say(sayShowTheCard)))
 	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }
