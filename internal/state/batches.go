@@ -21,11 +21,9 @@ func (s *Store) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batc
 	if err != nil {
 		return approvals.Batch{}, err
 	}
-	doc, version, err := s.document(ctx, p.batch(string(id)))
-	if err != nil {
-		return approvals.Batch{}, wrap(err, "load batch %s", id)
-	}
-	b, err := recentBatches.get(doc, readBatch)
+	b, version, err := load(ctx, s.conn, p.batch(string(id)), func(doc []byte) (approvals.Batch, error) {
+		return recentBatches.get(doc, readBatch)
+	})
 	b.Version = version
 	return b, wrap(err, "load batch %s", id)
 }

@@ -114,14 +114,10 @@ func (l Ledger) document(user approvals.UserID) (partition, hashKey) {
 }
 
 func (l Ledger) entries(ctx context.Context, k hashKey) ([]approvals.LedgerEntry, int64, error) {
-	d, version, err := l.c.document(ctx, k)
+	entries, version, err := load(ctx, l.c, k, decodeLedger)
 	if errors.Is(err, approvals.ErrNotFound) {
 		return nil, 0, nil
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	entries, err := decodeLedger(d)
 	return entries, version, err
 }
 

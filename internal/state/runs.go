@@ -23,11 +23,7 @@ func (s *Store) Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thre
 	if err != nil {
 		return agentrun.Thread{}, err
 	}
-	d, version, err := s.document(ctx, p.thread(string(id)))
-	if err != nil {
-		return agentrun.Thread{}, fmt.Errorf("load thread %s: %w", id, err)
-	}
-	t, err := decodeThread(d)
+	t, version, err := load(ctx, s.conn, p.thread(string(id)), decodeThread)
 	t.Version = version
 	return t, wrap(err, "load thread %s", id)
 }
@@ -38,11 +34,7 @@ func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 	if err != nil {
 		return agentrun.Run{}, err
 	}
-	d, version, err := s.document(ctx, p.run(string(id)))
-	if err != nil {
-		return agentrun.Run{}, fmt.Errorf("load run %s: %w", id, err)
-	}
-	r, err := decodeRun(d)
+	r, version, err := load(ctx, s.conn, p.run(string(id)), decodeRun)
 	r.Version = version
 	return r, wrap(err, "load run %s", id)
 }
@@ -239,6 +231,15 @@ func idsOf(c agentrun.Commit) []string {
 		ids = append(ids, idsOf(part)...)
 	}
 	return ids
+}
+
+// load reads a document, decodes it and returns its version.
+func load[T any](ctx context.Context, s *conn, k hashKey, decode func([]byte) (T, error)) (doc T, version int64, err error) {
+	d, version, err := s.document(ctx, k)
+	if err == nil {
+		doc, err = decode(d)
+	}
+	return doc, version, err
 }
 
 // document reads the fields v and d.

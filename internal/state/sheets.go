@@ -24,11 +24,7 @@ func (s *Store) Sheet(ctx context.Context, id approvals.SheetID) (approvals.Shee
 	if err != nil {
 		return approvals.Sheet{}, err
 	}
-	d, version, err := s.document(ctx, p.sheet(string(id)))
-	if err != nil {
-		return approvals.Sheet{}, wrap(err, "load sheet %s", id)
-	}
-	sheet, err := decodeSheet(d)
+	sheet, version, err := load(ctx, s.conn, p.sheet(string(id)), decodeSheet)
 	sheet.Version = version
 	return sheet, wrap(err, "load sheet %s", id)
 }
