@@ -12,9 +12,6 @@ import (
 	"slices"
 )
 
-// KeysType is the media type of [Keys.JWKS], RFC 7517.
-const KeysType = "application/jwk-set+json"
-
 var b64 = base64.RawURLEncoding.Strict()
 
 // A Key is a public key. The zero Key is none.

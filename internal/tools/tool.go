@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -219,13 +220,18 @@ func (t *typed[In, Out]) Execute(ctx context.Context, c agentrun.Call) (agentrun
 	return agentrun.Result{Value: value}, nil
 }
 
+// Arguments returns the arguments of the call, an empty object if it has none.
+func Arguments(c agentrun.Call) json.RawMessage {
+	if len(bytes.TrimSpace(c.Args)) == 0 {
+		return json.RawMessage("{}")
+	}
+	return c.Args
+}
+
 // decode judges the arguments against the schema and reads them.
 func (t *typed[In, Out]) decode(c agentrun.Call) (In, error) {
 	var in In
-	args := c.Args
-	if strings.TrimSpace(string(args)) == "" {
-		args = json.RawMessage("{}")
-	}
+	args := Arguments(c)
 	if err := Validate(t.schema, args); err != nil {
 		return in, err
 	}

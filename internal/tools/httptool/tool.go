@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -96,7 +95,7 @@ func (t *Tool) within() time.Duration { return cmp.Or(t.config.Timeout, DefaultT
 
 // Validate judges the arguments by the schema, and by the URL that they make.
 func (t *Tool) Validate(_ context.Context, c agentrun.Call) error {
-	args := arguments(c)
+	args := tools.Arguments(c)
 	if err := approvals.CheckArgs(args); err != nil {
 		return &agentrun.ArgumentError{Message: err.Error()}
 	}
@@ -110,19 +109,12 @@ func (t *Tool) Validate(_ context.Context, c agentrun.Call) error {
 	return err
 }
 
-func arguments(c agentrun.Call) json.RawMessage {
-	if strings.TrimSpace(string(c.Args)) == "" {
-		return json.RawMessage("{}")
-	}
-	return c.Args
-}
-
 // Execute makes the request, once.
 func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
 	if err := t.Validate(ctx, c); err != nil {
 		return agentrun.Result{}, &agentrun.RetryError{Message: err.Error()}
 	}
-	u, body, err := t.request(arguments(c))
+	u, body, err := t.request(tools.Arguments(c))
 	if err != nil {
 		return agentrun.Result{}, &agentrun.RetryError{Message: err.Error()}
 	}

@@ -16,7 +16,6 @@ import (
 // has the one implementation.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
-	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error
 	CommitTimed(ctx context.Context, id, surface string, data []byte, version int64, due time.Time) error
 	Confirm(ctx context.Context, id string) error

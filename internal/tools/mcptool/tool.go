@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -63,18 +62,11 @@ func (t *Tool) Validate(_ context.Context, c agentrun.Call) error {
 	if err := t.server.usable(t.defined); err != nil {
 		return &agentrun.FailedError{Message: t.sentence(err.Error())}
 	}
-	return tools.Validate(t.defined.judged, arguments(c))
+	return tools.Validate(t.defined.judged, tools.Arguments(c))
 }
 
 func (t *Tool) sentence(why string) string {
 	return fmt.Sprintf("The tool %s was not called: %s.", agentrun.CallableName(t.spec.Name), why)
-}
-
-func arguments(c agentrun.Call) json.RawMessage {
-	if strings.TrimSpace(string(c.Args)) == "" {
-		return json.RawMessage("{}")
-	}
-	return c.Args
 }
 
 // idempotencyKey is where a request says, in its _meta, which call it is: the same
@@ -114,7 +106,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		meta[name] = value
 	}
 	l.called.Store(true)
-	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: arguments(c)})
+	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: tools.Arguments(c)})
 	answered, left, status := e.outcome()
 	switch {
 	case answered != nil:
