@@ -33,16 +33,10 @@ func (r *reach) check() {
 	r.unused()
 	r.vetoes()
 	r.members()
-	asks := []*ask{r.p.fallback}
-	for _, rule := range r.p.rules[:r.p.own] {
-		if rule.kind == KindAsk && len(rule.ask.quorums) > 0 && !sameQuorums(rule.ask, r.p.fallback) {
-			asks = append(asks, rule.ask)
-		}
-	}
 	if r.Count() > 0 {
 		return
 	}
-	for _, a := range asks {
+	for _, a := range r.asks() {
 		r.ask(a)
 	}
 	if r.Count() > 0 {

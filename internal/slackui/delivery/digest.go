@@ -353,7 +353,7 @@ func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time)
 // left out.
 func (d *Digests) oldest(ctx context.Context, x Digest) []card.OpenCalls {
 	var rows []*card.OpenCalls
-	open := x.byAge()
+	open := x.ByAge()
 	for _, id := range open[:min(card.DigestRows, len(open))] {
 		b, err := d.Desk.Batch(ctx, id)
 		if row := card.Open(b); err == nil && len(row.Calls) > 0 {
@@ -368,8 +368,8 @@ func (d *Digests) oldest(ctx context.Context, x Digest) []card.OpenCalls {
 	return out
 }
 
-// byAge are the requests that wait, the oldest first.
-func (d Digest) byAge() []approvals.BatchID {
+// ByAge returns the requests that wait, the oldest first.
+func (d Digest) ByAge() []approvals.BatchID {
 	open := slices.DeleteFunc(slices.Collect(maps.Keys(d.Requests)), func(id approvals.BatchID) bool { return !d.Requests[id].Open() })
 	slices.SortFunc(open, func(a, b approvals.BatchID) int {
 		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))

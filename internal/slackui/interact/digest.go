@@ -1,10 +1,7 @@
 package interact
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -43,10 +40,7 @@ func (s *reviews) openDigest(ctx context.Context, who directory.Who, trigger inb
 // oldest is the oldest card of the digest that waits for the person, else the
 // oldest of all that waits, with words that say so.
 func (s *reviews) oldest(ctx context.Context, person directory.Who, d delivery.Digest) (ref.Card, blockkit.Mrkdwn, bool) {
-	ids := slices.SortedFunc(maps.Keys(d.Requests), func(a, b approvals.BatchID) int {
-		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))
-	})
-	ids = slices.DeleteFunc(ids, func(id approvals.BatchID) bool { return !d.Requests[id].Open() })
+	ids := d.ByAge()
 	if len(ids) == 0 {
 		return ref.Card{}, blockkit.Mrkdwn{}, false
 	}
