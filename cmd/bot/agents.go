@@ -35,7 +35,7 @@ func (a *agents) agent(name string) (agentrun.Agent, bool) {
 	return found, ok
 }
 
-// load makes the agents of the configuration, with these tools, the ones of now.
+// load makes the agents of the configuration, with these tools, the current ones.
 func (a *agents) load(c config.Config, sets config.ToolSets) error {
 	made, err := a.make(c, sets)
 	if err != nil {

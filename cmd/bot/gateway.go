@@ -44,7 +44,7 @@ func (b *bot) newGateway(c config.Config, guard *bearer.Guard, api *httpapi.API)
 	for _, g := range c.Gateways {
 		keeps[g.Name] = g.Gone == config.GoneKeep
 	}
-	tools := func(agent string) (all []gateway.Tool) { // those of now: owners accept others while the bot runs
+	tools := func(agent string) (all []gateway.Tool) { // the current ones: owners accept others while the bot runs
 		a, _ := b.agents.agent(agent)
 		for _, t := range a.Tools {
 			if served, ok := t.(*mcptool.Tool); ok {

@@ -39,8 +39,8 @@ type changeReport struct {
 }
 
 // printJSON prints what was accepted, by whom, and how what the servers list now
-// differs. A server that does not answer is said to be so: what was decided about it
-// is there all the same.
+// differs. A server that does not answer is listed as such, and what was decided about
+// it is printed anyway.
 func (p *pinned) printJSON(ctx context.Context) error {
 	r := pinsReport{Servers: []serverReport{}, Decisions: append([]mcptool.Decision{}, p.pins.Decisions()...)}
 	for _, s := range p.servers {

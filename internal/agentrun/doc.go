@@ -34,7 +34,7 @@
 //
 // # A message while calls are pending
 //
-// What it does the agent's [PendingRule] says. By default a message of the
+// The agent's [PendingRule] says what such a message does. By default a message of the
 // person who asked ends what is pending, and is the prompt of the resume run:
 // the model reads in one turn that the calls did not run, why, and what the
 // person wrote. The run that the mention made is then merged, and over. What was

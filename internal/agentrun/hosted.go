@@ -209,8 +209,8 @@ func (v *provider) take(response *Response, p *plan) (ProviderCall, bool) {
 	return c, true
 }
 
-// sameJSON reports whether two arguments say the same. The provider may write them
-// anew.
+// sameJSON reports whether two arguments say the same. The provider may format
+// them differently.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true

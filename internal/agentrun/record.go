@@ -21,8 +21,8 @@ func (x *executor) record(ctx context.Context, e *Entry, s EntryState) error {
 
 // keep stores what became of an execution that has begun. Only this worker knows it, and
 // without it the call is in doubt. So it repeats the request, about once a second, until
-// the lease is over or the claim is lost. A worker that is told to stop makes the first
-// attempts all the same.
+// the lease is over or the claim is lost. A worker that is told to stop still makes the
+// first attempts.
 func (x *executor) keep(ctx context.Context, e *Entry, s EntryState) error {
 	claim := x.session.claim
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), claim.lease)

@@ -19,7 +19,7 @@ import (
 
 // Read reads the file, or returns everything that is wrong with its form,
 // each with its line. A path that is not absolute is beside the file. With an
-// error the configuration is what could be understood all the same.
+// error, the configuration holds what could be understood.
 func Read(path string) (Config, error) {
 	b, err := strictyaml.ReadFile(path)
 	if err != nil {

@@ -145,8 +145,8 @@ type tlsFiles struct {
 	own renewed[tls.Certificate] // what we show to Redis
 }
 
-// now returns what a connection of now is made with. An error says which files cannot be
-// used and begins to be so: the connection is made with what they had before.
+// now returns the TLS configuration for a connection that is made now. An error names the
+// files that have just become unusable: the connection is made with what they held before.
 func (f *tlsFiles) now() (*tls.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

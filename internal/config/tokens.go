@@ -178,15 +178,15 @@ type Tokens struct {
 	hashes []TokenHash // all of these
 }
 
-// Now returns the tokens of now. Nobody changes the list.
+// Now returns the current tokens. The caller must not change the list.
 func (t *Tokens) Now(ctx context.Context) []TokenHash {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file == "" || unchanged(t.about, aboutFile(t.file)) {
 		return t.hashes
 	}
-	// Who takes up a file looks at the tokens of the others, and those who hold the lock of
-	// theirs must not wait for this one.
+	// Reading a file compares its tokens with those of the other files. A goroutine that
+	// holds the lock of another file must not wait for this one.
 	t.mu.Unlock()
 	t.all.taking.Lock()
 	defer t.all.taking.Unlock()

@@ -16,7 +16,7 @@ import (
 
 // Ask takes a request. The same external id with the same calls is the same
 // request; with other calls it is a new one, and the one before is superseded.
-// Where the policy needs nobody, or refuses, the answer has it already.
+// If the policy permits or refuses a call without asking anyone, the answer says so.
 //
 // The record of a request is stored before its run, and all the rest after it.
 // Each step is the same when it is done again, so that a caller whose request was

@@ -175,7 +175,7 @@ func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call
 }
 
 // Answered says that a caller was told what became of a call that was executed
-// here: the same call is asked about anew from now on. It may be repeated, and returns
+// here: from now on, the same call is a new request. It may be repeated, and returns
 // whether this was the first time.
 func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) (bool, error) {
 	first := false

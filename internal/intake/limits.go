@@ -123,7 +123,7 @@ func (d *agentDoc) open() int {
 	return n
 }
 
-// made is how many new requests there are in the minute of now.
+// made is how many new requests there are in the current minute.
 func (d *agentDoc) made(now time.Time) int {
 	if !d.Minute.Equal(now.UTC().Truncate(time.Minute)) {
 		return 0

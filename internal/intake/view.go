@@ -35,7 +35,7 @@ func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 	return r, r.mark()
 }
 
-// stands is standing without the version, for whoever does not wait for the next.
+// stands is standing without the version, for callers that do not wait for the next one.
 func (s *Service) stands(ctx context.Context, x found) (Request, error) {
 	now := s.c.Shown()
 	r := Request{

@@ -248,7 +248,7 @@ func (b *builder) fitArgument(at strictyaml.Mark, t *tool, name string) {
 	}
 }
 
-// warn adds a warning: the file is used all the same.
+// warn adds a warning: the file is used anyway.
 func (b *builder) warn(at strictyaml.Mark, what string) {
 	b.p.warnings = append(b.p.warnings, at.String()+": "+at.Path+": "+what)
 }

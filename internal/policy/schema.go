@@ -44,8 +44,8 @@ type schemaForm struct {
 // maxSchemaDepth is how deep a schema is read; below it anything may be.
 const maxSchemaDepth = 16
 
-// shapeOf reads a schema. What it does not understand may be anything: then a
-// condition is not checked there, and judged at run time all the same.
+// shapeOf reads a schema. A part that it does not understand may be anything: a
+// condition on it is not checked here, and is judged at run time.
 func shapeOf(schema json.RawMessage) *shape {
 	return shapeAt(schema, schema, 0)
 }

@@ -14,8 +14,8 @@ import (
 
 var _ approvals.Store = (*Store)(nil)
 
-// Batch implements [approvals.Store]. Who reads the same state shares what it points to,
-// and nobody may modify that.
+// Batch implements [approvals.Store]. Callers that read the same version share what it
+// points to, and must not modify it.
 func (s *Store) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {

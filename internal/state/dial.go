@@ -27,8 +27,8 @@ type Target struct {
 	Password         func() string // may be nil
 	SentinelPassword func() string // may be nil
 
-	// TLS is asked for each connection; nil means without TLS. An error goes to the log:
-	// the connection is made with the configuration all the same.
+	// TLS is asked for each connection; nil means without TLS. An error goes to the log,
+	// and the connection is made with the configuration that came with it.
 	TLS func() (*tls.Config, error)
 	Log *slog.Logger // where that is said; nil means nowhere
 }
@@ -115,7 +115,7 @@ func Connect(t Target) (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-// dialTLS makes one connection with the TLS of now.
+// dialTLS makes one connection with the current TLS configuration.
 func (t Target) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := t.TLS()
 	if err != nil && t.Log != nil {

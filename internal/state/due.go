@@ -97,8 +97,8 @@ func NewDue(s *Store, o DueOptions) *Due {
 //     [Due.Unpark], makes it due again.
 //
 // What people wait for is done first: work that a commit outside of a reconciler has
-// just made necessary, and what follows from it, see [Awaited]. Of what is begun, one
-// in four is other work all the same, the longest due first.
+// just made necessary, and what follows from it, see [Awaited]. One in
+// four items that are begun is other work, the longest due first.
 //
 // The context of a reconciler ends after the limit of its task. A reconciler
 // that returns an error after that has failed, whatever the error says. The

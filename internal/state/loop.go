@@ -62,7 +62,7 @@ type result struct {
 	awaited bool
 }
 
-// moved is the score of what is in flight and was made due anew.
+// moved is the score of what is in flight and was made due again.
 const moved score = -1
 
 // groups is how many groups of a kind with [Task.Together] are handled at the same

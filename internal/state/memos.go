@@ -113,7 +113,7 @@ func (s *Store) Redraw(ctx context.Context, id, surface, kind string, data []byt
 	w := newDueChanges(s, p, ch)
 	w.now(Kind(kind), id)
 	w.finish()
-	return wrap(s.apply(ctx, ch), "commit memo %s of %s, to be drawn anew", surface, id)
+	return wrap(s.apply(ctx, ch), "commit memo %s of %s, to be drawn again", surface, id)
 }
 
 // MemoParts is Memo, with the parts of the memo by their names.

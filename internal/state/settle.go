@@ -193,7 +193,7 @@ func (d *Due) fail(ctx context.Context, t Task, e entry, cause error) (verdict, 
 	now := d.store.now()
 	at := score(score0.Val())
 	if errors.Is(score0.Err(), redis.Nil) || (at != e.at && at <= scoreOf(now)) {
-		return verdict{again: at != 0}, nil // done, or made due anew meanwhile
+		return verdict{again: at != 0}, nil // done, or made due again meanwhile
 	}
 	before, _ := counted.Int()
 	n := before + 1

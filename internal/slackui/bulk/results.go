@@ -294,7 +294,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 		return slack.ModalViewRequest{}, err
 	}
 	shown, err := s.Sheets.readLines(ctx, sheet, page*resultRows, page*resultRows+len(lines), batches)
-	if err != nil { // the list says what became of the calls all the same
+	if err != nil { // the list still says what became of the calls
 		s.Cfg.Log.WarnContext(ctx, "calls of a list cannot be read", slog.String("sheet", string(sheet.ID)), slog.Any("err", err))
 		shown = make([]shownLine, len(lines))
 	}

@@ -214,8 +214,8 @@ func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Repl
 }
 
 // TellDelegates sends a message to the delegate of the person, and to the one before.
-// It reports whether the messages are on their way. What waits already is asked anew:
-// whom it asks directly has changed.
+// It reports whether the messages are on their way. Requests that are waiting already
+// ask again, because the people whom they ask directly have changed.
 func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, before, after approvals.Absences) bool {
 	now := s.Cfg.Now()
 	was, _ := before.Of(user, now)
@@ -239,8 +239,8 @@ func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, befo
 	return told
 }
 
-// askAnew has it worked out again whom the open requests ask that ask this person, or
-// somebody for whom they stand in, and that take delegates.
+// askAnew redraws the recipients of open requests that allow delegation, if they ask this
+// person or somebody for whom they stand in.
 func (s *Handler) askAnew(ctx context.Context, user approvals.UserID) error {
 	who, err := s.People.Viewer(ctx, string(user), "")
 	if err != nil {

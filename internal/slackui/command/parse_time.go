@@ -15,7 +15,7 @@ var (
 	weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 )
 
-// until reads what a person calls the end of their absence, in the zone of now:
+// until reads the end of an absence as a person writes it, in the time zone of now:
 // "friday", "tomorrow", "2026-12-24", each with a time after it or meaning the
 // end of that day; "15:00"; "3 days", which is the end of the third; "2h". It
 // may not be clear when that is.

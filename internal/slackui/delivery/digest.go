@@ -143,7 +143,7 @@ func (d *Digest) shows(id approvals.BatchID) bool {
 	return d.Requests[id].Change <= d.Drawn
 }
 
-// outdate has the message drawn anew for any batch, also for one that is decided and no
+// outdate has the message drawn again for any batch, also for one that is decided and no
 // longer listed.
 func (d *Digest) outdate() { d.Drawn = -1 }
 

@@ -116,7 +116,7 @@ func (a *anchors) drop(x Anchor) {
 	a.Anchors = slices.DeleteFunc(a.Anchors, func(y Anchor) bool { return y.Channel == x.Channel && y.TS == x.TS })
 }
 
-// outdate has every message of the batch drawn anew.
+// outdate has every message of the batch drawn again.
 func (a *anchors) outdate() {
 	a.Waits = 0
 	for i := range a.Anchors {
@@ -182,7 +182,7 @@ func (a *anchors) loses(user approvals.UserID, part int) {
 	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
 }
 
-// setUnasked records the calls. The cards in the thread, which say it, are drawn anew.
+// setUnasked records the calls. The cards in the thread, which say it, are drawn again.
 func (a *anchors) setUnasked(now []card.Unasked) {
 	a.Unasked = now
 	for i, x := range a.Anchors {

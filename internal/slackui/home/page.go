@@ -15,7 +15,7 @@ import (
 )
 
 // draw publishes the Home of a person, with these pages or those that it shows.
-// Who draws it has claimed it, so nothing older is drawn over it.
+// It claims the Home first, so that nothing older is drawn over it.
 func (h *Homes) draw(ctx context.Context, user approvals.UserID, turn *card.Pages) error {
 	l, id := h.Page(user)
 	held, err := l.Claim(ctx, id)

@@ -43,7 +43,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 	var left []leftCall
 	for _, a := range shown.OnCard() {
 		digest, meant := digestShown(a, t.Digests)
-		_, decided := a.DecisionBy(who.User) // then nothing is approved anew
+		_, decided := a.DecisionBy(who.User) // then nothing is approved again
 		switch {
 		case !meant:
 		case !decided && digest == a.Call.Digest && a.OpenAt(at.Now) && !shown.MayBeTogether(a, at.Now):
@@ -68,7 +68,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 	}
 	for _, x := range skipped {
 		if errors.Is(x.Err, approvals.ErrAnswered) {
-			continue // the press was delivered again, and its person has decided anew since
+			continue // the press was delivered again, and its person has decided again since
 		}
 		a, _ := after.Approval(x.Call)
 		if len(skipped) == len(cmds) && len(left) == 0 {

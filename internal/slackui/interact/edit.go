@@ -71,8 +71,8 @@ func (s *edits) formOf(ctx context.Context, p inbound.Interaction, b approvals.B
 	return f, call, nil
 }
 
-// mayApproveAsEdited reports whether the person may approve what they change, as
-// far as the requirement of now says.
+// mayApproveAsEdited reports whether the current requirement lets the person approve
+// what they change.
 func mayApproveAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decision) bool {
 	if !a.Requirement.EditorMaySign {
 		return false

@@ -131,7 +131,7 @@ func (s *reviews) show(ctx context.Context, who directory.Who, on ref.Screen, va
 	})
 }
 
-// reviewAgain draws a review anew once the request is answered, with words on
+// reviewAgain redraws a review once the request is answered, with words on
 // top if there are any. What it shows is read after everything that was
 // committed before.
 func (s *reviews) reviewAgain(ctx context.Context, who directory.Who, on ref.Screen, words blockkit.Mrkdwn) error {

@@ -323,9 +323,9 @@ func (l Notes[T]) Reconcile(ctx context.Context, id string, draw func(context.Co
 // claim is released with that version, or abandoned with draw's error.
 //
 // In the context of draw, messages are sent to Slack only while the claim lasts for the
-// call. Slack takes a message all the same if the process stops right before it is sent,
-// and someone else draws something newer meanwhile. The claim turns out to be lost then,
-// and Draw has the record drawn anew.
+// call. If the process freezes right before it sends one, another process may draw
+// something newer meanwhile, and Slack accepts the old message after it. The claim turns
+// out to be lost then, and Draw has the record drawn again.
 func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T]) (int64, error)) error {
 	end := h.keep(ctx)
 	version, err := draw(slackapi.Guarded(ctx, h.fresh), h)
@@ -358,10 +358,10 @@ func (l Notes[T]) Redraw(ctx context.Context, id string) error {
 	}
 }
 
-// redraw has a record drawn anew over which something older may have been sent. While
-// someone else holds a claim, it waits: they would store again what they have drawn, which
-// may be what is covered now. It is tried until ctx ends, also after errors, and once in
-// any case.
+// redraw makes a record due to be drawn again, because something older may have been sent
+// over it. While another process holds the claim, redraw waits: that process would store
+// what it has drawn, which may be what is covered now. It tries until ctx ends, also after
+// errors, and at least once.
 func (l Notes[T]) redraw(ctx context.Context, id string) error {
 	for {
 		over := ctx.Err() != nil
@@ -394,5 +394,5 @@ func (l Notes[T]) outdate(ctx context.Context, id string, forced bool) (wait tim
 			return 0, err
 		}
 	}
-	return 0, fmt.Errorf("have the %s of %s drawn anew: %w", l.Surface, id, approvals.ErrConflict)
+	return 0, fmt.Errorf("have the %s of %s drawn again: %w", l.Surface, id, approvals.ErrConflict)
 }

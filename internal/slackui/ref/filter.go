@@ -55,7 +55,7 @@ func (f Filter) Matches(b approvals.Batch, a approvals.Approval, now time.Time) 
 	return true
 }
 
-// hasDrawn reports whether the call was drawn with its arguments of now, or with
+// hasDrawn reports whether the call was drawn with its current arguments, or with
 // those before a change.
 func (f Filter) hasDrawn(a approvals.Approval) bool {
 	return slices.Contains(f.Drawn, a.Call.Digest) ||

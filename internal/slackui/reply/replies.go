@@ -77,7 +77,7 @@ func (r *replies) set(i int, x Reply) {
 	r.Replies[i] = x
 }
 
-// outdate has every message of the run drawn anew.
+// outdate has every message of the run drawn again.
 func (r *replies) outdate() {
 	for i := range r.Replies {
 		r.Replies[i].Sum = ""

@@ -156,7 +156,7 @@ func (a *asks) answered(key string, now time.Time, err error) {
 	a.failed[key] = f
 }
 
-// Forget makes later callers ask anew: the answer to a question that is under way
+// Forget makes later callers ask again: the answer to a question that is under way
 // may be from before a change.
 func (a *asks) Forget(key string) { a.flights.Forget(key) }
 

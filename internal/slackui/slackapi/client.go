@@ -58,7 +58,7 @@ func HTTPClient(timeout time.Duration, through http.RoundTripper) *http.Client {
 }
 
 // Post sends a message to a channel, into the thread if there is one, and returns
-// its ts. After an error the message may have been posted all the same.
+// its ts. After an error the message may still have been posted.
 func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Message) (string, error) {
 	opts := append(m.Options(), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	if thread != "" {
