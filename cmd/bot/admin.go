@@ -197,7 +197,7 @@ func (r parkedRow) columns() []string {
 	return []string{string(r.Kind), r.ID, what, when, r.Reason}
 }
 
-// retry has parked work tried again: an item of the due index, or a run.
+// retry makes parked work due again: an item of the due index, or a run.
 func (a admin) retry(ctx context.Context, kind state.Kind, id string) (done, error) {
 	err := a.due().Unpark(ctx, kind, id)
 	if errors.Is(err, approvals.ErrNotFound) && kind == state.Runs {

@@ -13,7 +13,8 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// adminFacts prints what people were asked and decided in a time, about all requests.
+// adminFacts prints what people were asked and what they decided in a period, about all
+// requests.
 func adminFacts(ctx context.Context, in *call) error {
 	var want wantedFacts
 	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
@@ -27,7 +28,7 @@ func adminFacts(ctx context.Context, in *call) error {
 	})
 }
 
-// wantedFacts says which facts are printed. What is zero does not matter.
+// wantedFacts says which facts are printed. A field that is zero excludes none.
 type wantedFacts struct {
 	since, until instant
 	by           approvals.UserID

@@ -84,7 +84,7 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	return a.say(out.String())
 }
 
-// line is the request for people.
+// line describes the request for people.
 func (r waitingRow) line() string {
 	var calls []string
 	for _, c := range r.Calls {

@@ -70,7 +70,7 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	return a.say(out.String())
 }
 
-// line is the moment for people.
+// line describes the moment for people.
 func (m moment) line() string {
 	where := strings.Fields(string(m.Run) + " " + string(m.Batch) + " " + approvals.VisibleLine(string(m.Call)))
 	at := "at an unknown time"

@@ -113,7 +113,7 @@ func (a admin) untilRemoved(first time.Time) string {
 	return fmt.Sprintf("that one is removed on %s (retention.threads is %s)", since(first.Add(a.threads)), a.threads)
 }
 
-// bytesOf is a size for people.
+// bytesOf formats a size for people.
 func bytesOf(n int64) string {
 	switch {
 	case n >= 1e9:
@@ -124,5 +124,5 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%.1f kB", float64(n)/1e3)
 }
 
-// since is a time for people, in UTC.
+// since formats a time for people, in UTC.
 func since(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -98,7 +98,7 @@ type told struct {
 	order time.Time // At, or the order of what it follows from, if that is later
 }
 
-// A lane is a thing to which one moment happens after the other.
+// A lane is something whose moments happen one after another.
 type lane string
 
 const (
@@ -110,8 +110,8 @@ const (
 	laneWebhook lane = "webhook " // and the id of a message for it
 )
 
-// add adds a moment that follows from what is on the lanes after, and that is on the
-// lanes on from now on. What it follows from was added before.
+// add adds a moment that follows from everything on the lanes after, and puts it on the
+// lanes on. What it follows from was added before.
 func (s *story) add(m moment, after []lane, on ...lane) {
 	m.At = m.At.UTC()
 	order := m.At

@@ -75,8 +75,8 @@ func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 	return a.say(out.String())
 }
 
-// withConfigured returns the list with the endpoints of these agents of which nothing
-// is known: nothing was to be sent to them yet.
+// withConfigured adds the endpoints of these agents that are not on the list because
+// there was nothing to send to them yet.
 func withConfigured(list []outbox.Status, agents []config.RemoteAgent) []outbox.Status {
 	for _, agent := range agents {
 		for _, w := range agent.Webhooks {

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/internal/tools"
 )
 
-// agents are those of the configuration as it was loaded last. What of it can
-// change while the bot runs is about them.
+// agents are the agents of the configuration as it was last loaded. Everything in it that
+// can change while the bot runs concerns them.
 type agents struct {
 	now    atomic.Pointer[map[string]agentrun.Agent]
 	age    atomic.Int64                                                                   // how long threads are kept, as a duration

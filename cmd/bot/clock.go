@@ -10,8 +10,8 @@ import (
 )
 
 // A timely store takes no request, decision or claim while the clock of this process is
-// wrong: they say when something happened, and by that whether it was in time. What has
-// begun to run is stored by the store itself, and goes on.
+// wrong, because their times say whether they were in time. Runs that have begun use the
+// store itself, and go on.
 type timely struct {
 	anytime
 
@@ -22,8 +22,8 @@ type timely struct {
 func newTimely(s *state.Store, c *state.Clock) timely { return timely{anytime: s, store: s, clock: c} }
 
 // anytime is what a wrong clock does not harm: reading, and taking back what was not
-// acknowledged. It does not hold a whole store, so that a new way to store something does
-// not compile before it is a method of [timely].
+// acknowledged. It lists methods instead of embedding the store, so that a new way to
+// store something does not compile until [timely] has a method for it.
 type anytime interface {
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
 	Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error)

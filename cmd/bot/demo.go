@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/internal/demo"
 )
 
-// runDemo runs the demo, which is this program on a machine of its own.
+// runDemo runs the demo.
 func runDemo(ctx context.Context, in *call) error {
 	o := demo.Options{Level: "warn", Extra: in.extra, Environ: in.environ, Stdout: in.stdout, Stderr: in.stderr, Serve: serveBeside}
 	in.flags.StringVar(&o.Redis, "redis", "", "Use the Redis at this `URL` instead of one in memory.")

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
-// addGateways adds the gateways to the agents whose calls are executed here. No
-// model belongs to them, and no mention starts one.
+// addGateways adds the gateways to the agents whose calls are executed here. They have no
+// model, and no mention starts one.
 func addGateways(agents map[string]agentrun.Agent, c config.Config, sets config.ToolSets) {
 	for _, g := range c.Gateways {
 		a := g.Agent()

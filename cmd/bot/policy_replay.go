@@ -170,9 +170,9 @@ func (r *replay) summary(s policy.Summary, was, will *policy.Policy, took time.D
 	r.line("%.2f s, %.0f calls a second\n", took.Seconds(), rate)
 }
 
-// moreLenient reports whether the new ruling lets a call pass more easily, or
-// may: of two requirements the new one is not, if it needs at least what the
-// old one did of the same people.
+// moreLenient reports whether the new ruling lets a call pass more easily, or may do so.
+// A new requirement does not if it needs at least what the old one did from the same
+// people.
 func moreLenient(before, after approvals.Ruling) bool {
 	rank := func(r approvals.Ruling) int {
 		return slices.Index([]string{"deny", "ask", "allow"}, rulingWord(r))
@@ -185,8 +185,8 @@ func moreLenient(before, after approvals.Ruling) bool {
 	return asked && asks && !asStrict(was.Requirement, will.Requirement)
 }
 
-// asStrict reports whether whatever meets b meets a too, as far as that is
-// plain. Where it is not, it says no.
+// asStrict reports whether all decisions that meet b also meet a. Where that is not
+// obvious, it reports false.
 func asStrict(a, b approvals.Requirement) bool {
 	switch {
 	case a.Separation && !b.Separation, b.Separation && !a.ParticipantsMaySign && b.ParticipantsMaySign, !a.EditorMaySign && b.EditorMaySign, !a.Delegation && b.Delegation, a.ReasonNeeded && !b.ReasonNeeded:

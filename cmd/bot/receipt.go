@@ -177,9 +177,9 @@ func readKeys(ctx context.Context, at string) (receipt.Keys, error) {
 	return receipt.ParseKeys(data)
 }
 
-// fetchKeys asks for the public keys. A person who can change them on the way can
-// forge receipts, so that they are taken over TLS or from this machine only, and
-// redirects are not followed.
+// fetchKeys asks for the public keys. Someone who can change them on the way can forge
+// receipts, so they are accepted only over TLS or from this machine, and redirects are
+// not followed.
 func fetchKeys(ctx context.Context, at string) ([]byte, error) {
 	u, err := url.Parse(at)
 	if err != nil {

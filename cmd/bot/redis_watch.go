@@ -63,7 +63,7 @@ func (w *redisWatch) run(ctx context.Context) {
 }
 
 // look compares the settings once. If a server does not answer, what was found before
-// stays: that Redis is away is said elsewhere.
+// stays. That Redis is away is reported elsewhere.
 func (w *redisWatch) look(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()

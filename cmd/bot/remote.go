@@ -109,8 +109,8 @@ func (b *bot) serveRemote(ctx context.Context, l net.Listener, c config.Config) 
 	return s, nil
 }
 
-// answered has the hooks answer all that is theirs. The mux would redirect a path
-// that is not clean, which agents do not take for a denial.
+// answered passes every request under the paths of the hooks to them. The mux would
+// redirect a path that is not clean, and agents do not take a redirect for a denial.
 func answered(others, hooks http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hookserver.Answers(r.URL.Path) {
@@ -129,7 +129,7 @@ func (s *remoteServer) failed() <-chan error {
 	return s.served
 }
 
-// stop answers what waits with what is so now, and returns when everything is
+// stop answers the requests that wait with their current state, and returns when all are
 // answered.
 func (s *remoteServer) stop(ctx context.Context) error {
 	if s == nil {

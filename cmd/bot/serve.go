@@ -97,15 +97,15 @@ func serveBeside(ctx context.Context, l, agents net.Listener, c config.Config, e
 	return serve(ctx, l, agents, c, e, extra, hup, ready, log)
 }
 
-// hangups takes SIGHUP, which otherwise ends the process, until the function is called.
-// One that comes before it is received is kept.
+// hangups receives SIGHUP, which would otherwise end the process, until the returned
+// function is called. A signal that arrives before it is read is kept.
 func hangups() (hup <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c, func() { signal.Stop(c) }
 }
 
-// openData has a private Redis keep what is in the folder until the function is
+// openData runs a private Redis on the data in the folder until the returned function is
 // called. Without a folder it does nothing.
 func openData(ctx context.Context, dir string, log *slog.Logger) (end func() error, err error) {
 	if dir == "" {
@@ -137,10 +137,10 @@ func dataFlag(in *call) *string {
 // process. Remote agents reach it at the listener agents, or at http.listen if that is
 // nil. It closes the listeners.
 //
-// It answers /healthz from the start, and everything else once Redis and Slack
-// have been reached; then it calls ready. extra are tools that agents have
-// besides those of their configuration. Each signal from hup has it read its files
-// again, also one that came before it could.
+// It answers /healthz from the start, and everything else once Redis and Slack have been
+// reached; then it calls ready. extra are tools that agents have besides those of their
+// configuration. Each signal from hup makes it read its files again, even one that
+// arrived before it could.
 func serve(ctx context.Context, l, agents net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, hup <-chan os.Signal, ready func(), log *slog.Logger) error {
 	if agents != nil {
 		defer agents.Close() //nolint:errcheck // the server of the agents has closed it, if there was one
