@@ -20,9 +20,8 @@ type Agent struct {
 	Owners       approvals.From    // who decide where the policy names nobody
 }
 
-// summary returns the template that is in force for calls of a tool, without
-// what a policy says of one call: that of the agent, else that of the tool, else
-// one that is made from its schema.
+// summary returns the template for calls of a tool: that of the agent, else that of the
+// tool, else one that is made from its schema. A policy may replace it for one call.
 func (a Agent) summary(s Spec) string {
 	return cmp.Or(a.Summaries[s.Name], s.Summary, summary.Default(s.Name, s.Schema, s.WriteOnly))
 }

@@ -199,8 +199,8 @@ func refusal(err error) bool {
 	return false
 }
 
-// applyApproval plans a call that people decided about. An error means that the
-// plan is not known yet.
+// applyApproval plans a call that people decided about. After an error the plan is not
+// known yet.
 func (a *answers) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
 	outcome, message := OutcomeDenied, approvals.DeniedMessage
 	if p.doubt != nil {

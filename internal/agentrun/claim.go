@@ -60,8 +60,8 @@ func (c *claim) taken(run Run, thread Thread, now clocks) {
 	c.run, c.thread, c.renewed, c.ends, c.drawn = run, thread, now.here, now.here.Add(c.lease), now.here
 }
 
-// A lock is a mutex that may be held for as long as the store takes. It is a channel,
-// for whose holder testing/synctest lets the time pass while others wait.
+// A lock is a mutex that may be held for as long as the store takes. It is a channel, so
+// that in testing/synctest time passes for its holder while others wait.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }
@@ -123,8 +123,8 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 	return fmt.Errorf("commit run %s: %w", c.run.ID, approvals.ErrConflict)
 }
 
-// drawEvery is how often surfaces draw the progress of a run at most. They are allowed to
-// edit a message about as often, while a step may take milliseconds.
+// drawEvery is how often surfaces draw the progress of a run at most. That is about how
+// often they may edit a message, while a step may take milliseconds.
 const drawEvery = time.Second
 
 // looksOther reports whether surfaces show something else of a run that goes on.
@@ -169,8 +169,8 @@ func (c *claim) reload(ctx context.Context) error {
 	return err
 }
 
-// hold renews the lease until ctx ends or the claim is lost; then it cancels
-// what runs under the claim. It also has surfaces draw what commits left undrawn.
+// hold renews the lease until ctx ends or the claim is lost; then it cancels what runs
+// under the claim. It also makes surfaces draw what commits left undrawn.
 func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(c.lease / 4)
 	defer tick.Stop()

@@ -101,9 +101,8 @@ func (j journal) execution(id approvals.ToolCallID, words string, now time.Time)
 	return approvals.Execution{State: approvals.NotRun, At: now, Words: words}
 }
 
-// executionOf says how an execution ended that is known to be over at at. If the
-// call was set aside, the run ends before anything follows from that, and words
-// say why.
+// executionOf says how an execution ended that is known to be over at that time. If the
+// call was set aside, the run ends before anything follows from that, and words say why.
 func executionOf(f Finish, words string, at time.Time) approvals.Execution {
 	switch f.Aside {
 	case AsidePrecondition:
@@ -144,9 +143,8 @@ func wordsOf(p RequestPart) string {
 	return ""
 }
 
-// quotable returns the execution with words that a batch may keep: a beginning of
-// them, without the values of write-only arguments. Where it cannot be known
-// what these are, nothing is quoted.
+// quotable returns the execution with words that a batch may keep: a beginning of them,
+// without the values of write-only arguments. If these are not known, nothing is quoted.
 func quotable(ctx context.Context, store Store, id approvals.BatchID, a approvals.Approval, e approvals.Execution) (approvals.Execution, error) {
 	var hide secrets
 	if len(a.WriteOnly) > 0 && a.Call.Size > 0 {

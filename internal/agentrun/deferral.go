@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// deferRun ends the run with what it waits for: the run, its last messages and
-// the batch are there at once, or none of them is.
+// deferRun ends the run with what it waits for: the run, its last messages and the batch
+// are stored together, or none of them is.
 func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []RequestPart, change func(*Run)) error {
 	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
 	id, err := batchID(run.ID)

@@ -37,8 +37,8 @@ func (d *doubts) ended(ctx context.Context, run Run, plans []*plan) (more bool, 
 	return more, nil
 }
 
-// takeUp gives a plan to a call by what the journal has of it. consider plans one
-// that has not begun.
+// takeUp plans a call by what the journal says about it. consider plans one that has not
+// begun.
 func (d *doubts) takeUp(ctx context.Context, run Run, p *plan, consider func() error) error {
 	if finish, ok := d.session.journal.finish(p.call.ID); ok {
 		p.finished(finish)

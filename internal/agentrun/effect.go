@@ -36,7 +36,8 @@ const (
 )
 
 // effect returns the effect that is in force for calls of a tool: that of the
-// configuration, else that of the tool. A lookup of a tool that has none is none.
+// configuration, else that of the tool. For a tool without a lookup, EffectLookup counts
+// as EffectNone.
 func (a Agent) effect(s Spec) Effect {
 	switch e := cmp.Or(a.Effects[s.Name], s.Effect, EffectNone); e {
 	case EffectPure, EffectIdempotent:

@@ -26,8 +26,8 @@ type executor struct {
 // uncertain reports whether an execution has begun whose outcome is not stored.
 func (x *executor) uncertain() bool { return x.begun.Load() > 0 }
 
-// executeAll runs what is to be executed here, in parallel between tools that run
-// alone. After an error nothing more begins, but what has begun is waited for.
+// executeAll runs what is to be executed here, in parallel between tools that run alone.
+// After an error no other call begins, and executeAll waits for those that have begun.
 func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry map[string]int) error {
 	var group errgroup.Group
 	group.SetLimit(x.parallel)

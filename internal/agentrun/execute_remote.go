@@ -35,8 +35,8 @@ func (e Executed) Over() bool {
 // the runner drains, it waits for the next caller. A call that had begun is in
 // doubt, like any other: its run goes on without a caller.
 //
-// Whoever calls it again for the same request gets what became of the calls, or
-// how far they are if another worker has them.
+// Calling it again for the same request returns what became of the calls, or how far they
+// are if another worker has them.
 func (r *Runner) Execute(ctx context.Context, id approvals.RunID) (Executed, error) {
 	var run Run
 	err := retryConflicts(func(int) (err error) {

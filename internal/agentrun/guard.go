@@ -73,8 +73,8 @@ func panicked(v any) error {
 	return fmt.Errorf("%w: %s\n%s", errPanicked, words, debug.Stack())
 }
 
-// class says what an error is without its text: who wrote a tool or a policy
-// may have put arguments there. Of a panic it keeps what [panicked] keeps.
+// class says what an error is without its text, in which a tool or a policy may have put
+// arguments. Of a panic it keeps what [panicked] keeps.
 func class(err error) string {
 	switch {
 	case errors.Is(err, errPanicked):

@@ -22,10 +22,10 @@ type provider struct {
 	doubts   *doubts
 }
 
-// run has the hosted calls run that may, and gives each plan its outcome. They wait if
-// another call of the step waits, because the model cannot be asked before all others
-// have a result. It returns what the model said then, without the calls that were
-// approved; nil if nothing was asked, or nothing came back.
+// run makes the provider run the hosted calls that may run, and gives each plan its
+// outcome. They wait if another call of the step waits, because the model cannot be asked
+// before all others have a result. It returns what the model said then, without the calls
+// that were approved; nil if nothing was asked, or nothing came back.
 func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt string) (*Response, error) {
 	var hosted []*plan
 	waits := false

@@ -111,8 +111,8 @@ func (t turn) memos(c Client, x found, index string) ([]agentrun.MemoChange, err
 	return all, err
 }
 
-// turnOf finds out which request of a fingerprint is the next one. It is not known
-// while there is one that a caller may still get.
+// turnOf finds out which request of a fingerprint is the next one. It is not known while
+// a caller may still be given one of them.
 func (s *Service) turnOf(ctx context.Context, c Client, index, print string) (t turn, known bool, err error) {
 	var at pointer
 	version, err := s.load(ctx, index, printMemo, &at)

@@ -30,12 +30,11 @@ type decisionTold struct {
 
 func (d decisionTold) key() string { return string(d.By) + "|" + d.At.UTC().Format(time.RFC3339Nano) }
 
-// Announce tells the endpoints of agents what happened to a batch, and which of its
-// calls wait for a result. It is due whenever a batch changes that is of a remote
-// agent or has external calls. What happened and was undone before it came by is
-// not told; what is told may be told again after a crash, as the same message.
-// [EventCreated] and [EventSettled] are told by [Service.Ask] and
-// [Service.Deliver].
+// Announce tells the endpoints of agents what happened to a batch, and which of its calls
+// wait for a result. It is due whenever a batch changes that is of a remote agent or has
+// external calls. What happened and was undone before Announce ran is not told; what is
+// told may be told again after a crash, as the same message. [EventCreated] and
+// [EventSettled] are told by [Service.Ask] and [Service.Deliver].
 func (s *Service) Announce(ctx context.Context, id approvals.BatchID) error {
 	ctx = s.c.Store.Prefetch(ctx, approvals.Reads{
 		Memos: []approvals.MemoKey{{ID: string(id), Surface: announceMemo}}, Batches: []approvals.BatchID{id},

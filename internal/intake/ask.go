@@ -18,9 +18,8 @@ import (
 // request; with other calls it is a new one, and the one before is superseded.
 // If the policy permits or refuses a call without asking anyone, the answer says so.
 //
-// The record of a request is stored before its run, and all the rest after it.
-// Each step is the same when it is done again, so that a caller whose request was
-// cut off anywhere asks again.
+// The record of a request is stored before its run, and all the rest after it. Each step
+// can be repeated, so that a caller whose request was cut off at any point can ask again.
 func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
 	if err := a.check(c); err != nil {
 		return Request{}, err
@@ -69,8 +68,8 @@ func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
 	return r, nil
 }
 
-// named returns the request with an external id: one that has none is named by its
-// idempotency key, and otherwise by nothing that could be asked again.
+// named returns the request with an external id. Without one it is named by its
+// idempotency key; without that, by a random name, so that it cannot be found again.
 func (a Ask) named(c Client) Ask {
 	switch {
 	case a.ExternalID != "":

@@ -113,8 +113,8 @@ func name(at, v string, most int) error {
 	return nil
 }
 
-// requester is who asked: the owner of the credential, or, if several people
-// share it, a service that is nobody.
+// requester is the owner of the credential, or, if several people share it, a service
+// that is no person.
 func (c Client) requester() approvals.UserID {
 	switch {
 	case c.Owner != "":

@@ -54,11 +54,11 @@ func (s *Service) Place(ctx context.Context, c Client) (string, error) {
 	return at, err
 }
 
-// Events yields what happens to the requests of the client after a place, each
-// once and in the order in which it was committed, and waits for more until ctx
-// ends. The empty place is now. It ends after an error, and can be called again
-// with the ID of the last event. A request that needs nobody has no events, and
-// nothing that a payload says changes whose events they are.
+// Events yields what happens to the requests of the client after a place, each once and
+// in the order in which it was committed, and waits for more until ctx ends. The empty
+// place means now. It ends after an error, and can be called again with the ID of the
+// last event. A request that needs nobody has no events, and nothing that a payload says
+// changes whose events they are.
 func (s *Service) Events(ctx context.Context, c Client, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var err error

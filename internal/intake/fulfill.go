@@ -75,10 +75,10 @@ type WaitingCall struct {
 	Since    time.Time
 }
 
-// Waiting returns a page of the external calls that the client may fulfill, the
-// oldest first, and where the next page begins: nowhere if that is empty. A page
-// has the calls of at most limit batches, and may have none before the end. Calls
-// of its own it never sees here.
+// Waiting returns a page of the external calls that the client may fulfill, the oldest
+// first, and where the next page begins: nowhere if that is empty. A page has the calls
+// of at most limit batches, and may have none before the end. The client never sees calls
+// of its own here.
 func (s *Service) Waiting(ctx context.Context, c Client, after approvals.Cursor, limit int) ([]WaitingCall, approvals.Cursor, error) {
 	if limit == 0 {
 		limit = DefaultList

@@ -203,8 +203,8 @@ type CallStatus struct {
 	Receipt     string               // signed, see package receipt; empty without a key
 }
 
-// A Report is what a caller says that became of an approved call. It is the
-// caller's word, and the card says so.
+// A Report is what a caller says became of an approved call. It is the caller's word, and
+// the card says so.
 type Report struct {
 	State   approvals.ExecutionState // Ran, RanFailed or NotRun
 	Took    time.Duration

@@ -26,8 +26,8 @@ type agentDoc struct {
 	dropped []string // parts that are to be removed
 }
 
-// An agentRequest is one of the newest requests; Done is that it is known to have
-// its outcome.
+// An agentRequest is one of the newest requests. Done says that it is known to have its
+// outcome.
 type agentRequest struct {
 	Run      approvals.RunID `json:"run"`
 	External string          `json:"external_id"`

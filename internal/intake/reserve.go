@@ -11,11 +11,10 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// reserve counts a new request, or says that it is one too many. Requests of one
-// agent that are made at the same time are counted with one change of its
-// document, so that they do not lose races to each other, and those that are
-// admitted are stored with it. It is enough that one process does so: the document
-// is changed under its version.
+// reserve counts a new request, or says that it is one too many. Requests that one agent
+// makes at the same time are counted in one change of its document, so that they do not
+// lose races to each other, and those that are admitted are stored in the same commit. It
+// is enough that one process does so: the document is changed under its version.
 func (s *Service) reserve(ctx context.Context, r *reservation) error {
 	r.counted = make(chan struct{})
 	of := s.counters.of(r.client.Name)

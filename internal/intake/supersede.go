@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// replacedReason is why people see a card end whose external id came again with
-// other calls.
+// replacedReason is what people read on a card that ended because its external id was
+// used again with other calls.
 const replacedReason = "the agent asked for something else in its place"
 
 // point moves the external id to this request, and ends the requests that it named

@@ -97,10 +97,9 @@ func (s *Service) sign(r Request) (Request, error) {
 	return r, nil
 }
 
-// usableUntil is when the decision on call i is of no use any more. Its time begins
-// once every call of the request is decided, because an agent that waits for
-// several of them can use none before. Of a call that was claimed earlier, it began
-// with the claim.
+// usableUntil is when the decision on call i can no longer be used. Its time begins once
+// every call of the request is decided, because an agent that waits for several of them
+// can use none before. For a call that was claimed earlier, it began with the claim.
 func (x found) usableUntil(r Request, i int, decided time.Time) time.Time {
 	c := r.Calls[i]
 	from := decided

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Wait returns the request as soon as its version is another one than this, or as
-// it stands when ctx ends. All that wait in a process for requests of one agent
+// Wait returns the request as soon as its version is another one than this, or as it
+// stands when ctx ends. All callers in a process that wait for requests of one agent
 // share one subscription.
 func (s *Service) Wait(ctx context.Context, c Client, id approvals.RunID, version string) (Request, error) {
 	whole := context.WithoutCancel(ctx) // the end of the wait ends no question to the store
@@ -133,8 +133,8 @@ func (h *hubs) follow(ctx context.Context, partition int, of *hub, after string)
 	}
 }
 
-// wake wakes those of this process who wait for a request: its record changed,
-// which is no fact.
+// wake wakes the callers in this process that wait for a request. It is for a change of
+// its record, which is no fact.
 func (h *hubs) wake(id approvals.RunID) {
 	n, err := approvals.Partition(string(id))
 	if err != nil {

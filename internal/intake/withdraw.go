@@ -44,9 +44,9 @@ func (s *Service) Withdraw(ctx context.Context, c Client, id approvals.RunID, re
 	return s.Get(ctx, c, id)
 }
 
-// Gone says that the caller of a request stopped waiting for it. If its door can
-// bring an answer later, nothing changes; otherwise the request is withdrawn, so
-// that nobody decides for nothing. A request that has its outcome keeps it.
+// Gone says that the caller of a request stopped waiting for it. If its door can bring an
+// answer later, nothing changes; otherwise the request is withdrawn, so that nobody
+// decides in vain. A request that has its outcome keeps it.
 func (s *Service) Gone(ctx context.Context, c Client, id approvals.RunID) error {
 	rec, _, err := s.record(ctx, id)
 	if err != nil || rec.Carries.Late {
