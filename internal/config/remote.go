@@ -91,12 +91,17 @@ func (a RemoteAgent) check(at string, wrong func(format string, args ...any)) {
 	if len(a.Doors) == 0 {
 		wrong("%s.doors: there are none, so it could never ask; list some of %s", at, strings.Join(Doors, ", "))
 	}
-	for i, d := range a.Doors {
+	checkNames(at, "doors", a.Doors, Doors, wrong)
+}
+
+// checkNames says which names of a list are unknown, or are on it twice.
+func checkNames(at, key string, names, known []string, wrong func(format string, args ...any)) {
+	for i, n := range names {
 		switch {
-		case !slices.Contains(Doors, d):
-			wrong("%s.doors: there is no %q; the doors are %s", at, d, strings.Join(Doors, ", "))
-		case slices.Contains(a.Doors[:i], d):
-			wrong("%s.doors: has %q twice", at, d)
+		case !slices.Contains(known, n):
+			wrong("%s.%s: there is no %q; the %s are %s", at, key, n, key, strings.Join(known, ", "))
+		case slices.Contains(names[:i], n):
+			wrong("%s.%s: has %q twice", at, key, n)
 		}
 	}
 }

@@ -130,14 +130,7 @@ func (c Config) checkWebhooks(wrong func(format string, args ...any)) {
 }
 
 func (w Webhook) check(at string, sender *webhook.Sender, wrong func(format string, args ...any)) {
-	for i, event := range w.Events {
-		switch {
-		case !slices.Contains(WebhookEvents, event):
-			wrong("%s.events: there is no %q; the events are %s", at, event, strings.Join(WebhookEvents, ", "))
-		case slices.Contains(w.Events[:i], event):
-			wrong("%s.events: has %q twice", at, event)
-		}
-	}
+	checkNames(at, "events", w.Events, WebhookEvents, wrong)
 	checkEndpoint(at, w.Name, w.URL, w.Secrets, sender, wrong)
 }
 

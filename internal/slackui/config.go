@@ -153,15 +153,22 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("slackui: agents must map a channel id to an agent, not %q to %q", channel, agent))
 		}
 	}
+	answers := func(agent string) bool {
+		return agent != "" && (agent == c.Agent || slices.Contains(slices.Collect(maps.Values(c.Agents)), agent))
+	}
 	for agent, from := range c.MayAsk {
-		if agent == "" || (agent != c.Agent && !slices.Contains(slices.Collect(maps.Values(c.Agents)), agent)) {
+		if !answers(agent) {
 			problems = append(problems, fmt.Errorf("slackui: MayAsk names the agent %q, which answers no mentions", agent))
 		}
 		if len(from.Users) == 0 && len(from.Groups) == 0 {
 			problems = append(problems, fmt.Errorf("slackui: MayAsk lets nobody ask the agent %q", agent))
 		}
 	}
-	problems = append(problems, c.checkOverhear()...)
+	for _, agent := range slices.Sorted(maps.Keys(c.Overhear)) {
+		if !answers(agent) {
+			problems = append(problems, fmt.Errorf("slackui: Overhear names the agent %q, which answers no mentions", agent))
+		}
+	}
 	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {
 		problems = append(problems, errors.New("slackui: the API URL must be an absolute http or https URL"))
 	}
@@ -266,15 +273,4 @@ func New(c Config) (*UI, error) {
 		h.Slash.Linked = ui.Socket.Ready
 	}
 	return ui, nil
-}
-
-// checkOverhear says what is wrong with the agents that overhear.
-func (c Config) checkOverhear() []error {
-	var problems []error
-	for _, agent := range slices.Sorted(maps.Keys(c.Overhear)) {
-		if agent == "" || agent != c.Agent && !slices.Contains(slices.Collect(maps.Values(c.Agents)), agent) {
-			problems = append(problems, fmt.Errorf("slackui: Overhear names the agent %q, which answers no mentions", agent))
-		}
-	}
-	return problems
 }
