@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -17,8 +18,8 @@ import (
 
 // approveAll approves, in one commit, the calls that the card of the button
 // showed, each on the arguments that were shown. A call that cannot be approved
-// this way, or not any more, is left as it is, and the person is told which and
-// why. It is nobody's vote on a call that the card did not show.
+// this way, or can no longer be approved, is left as it is, and the person is told
+// which and why. A call that the card did not show is never approved.
 func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value string) (at respond.Subject, decided bool, err error) {
 	at = respond.Subject{User: p.User, Now: s.cfg.Now()}
 	t, err := ref.ParseTogether(value)
@@ -39,21 +40,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 	if err != nil {
 		return at, false, err
 	}
-	var cmds []approvals.Decide
-	var left []leftCall
-	for _, a := range shown.OnCard() {
-		digest, meant := digestShown(a, t.Digests)
-		_, decided := a.DecisionBy(who.User) // then nothing is approved again
-		switch {
-		case !meant:
-		case !decided && digest == a.Call.Digest && a.OpenAt(at.Now) && !shown.MayBeTogether(a, at.Now):
-			left = append(left, leftCall{a: a, why: blockkit.Ours(approveAlone)})
-		default:
-			cmds = append(cmds, approvals.Decide{Decision: approvals.Decision{
-				Call: a.Call.ID, By: who, Verdict: approvals.Approve, Digest: digest, At: at.Now,
-			}})
-		}
-	}
+	cmds, left := approvalsOf(shown, t.Digests, who, at.Now)
 	if len(cmds) == 0 && len(left) == 0 {
 		return at, false, fmt.Errorf("calls of the button in batch %s: %w", b.ID, approvals.ErrStale)
 	}
@@ -92,6 +79,25 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		err = s.tellLeft(ctx, p, shown, len(cmds)-len(skipped), left)
 	}
 	return at, len(cmds) > len(skipped), err
+}
+
+// approvalsOf returns the decisions that the button stands for, and the calls of the card
+// that it leaves out because each needs an approval of its own.
+func approvalsOf(shown card.Card, digests []approvals.Digest, who approvals.Principal, now time.Time) (cmds []approvals.Decide, left []leftCall) {
+	for _, a := range shown.OnCard() {
+		digest, meant := digestShown(a, digests)
+		_, decided := a.DecisionBy(who.User) // then nothing is approved again
+		switch {
+		case !meant:
+		case !decided && digest == a.Call.Digest && a.OpenAt(now) && !shown.MayBeTogether(a, now):
+			left = append(left, leftCall{a: a, why: blockkit.Ours(approveAlone)})
+		default:
+			cmds = append(cmds, approvals.Decide{Decision: approvals.Decision{
+				Call: a.Call.ID, By: who, Verdict: approvals.Approve, Digest: digest, At: now,
+			}})
+		}
+	}
+	return cmds, left
 }
 
 // digestShown is the digest under which the button showed the call, if it did.
