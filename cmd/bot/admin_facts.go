@@ -129,7 +129,7 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 	}
 	return func(yield func(moment, error) bool) {
 		of := map[approvals.BatchID]*asked{}
-		for e, err := range a.events(ctx, partition) {
+		for e, err := range state.NewFeed(a.store).Events(ctx, partition) {
 			if err != nil {
 				yield(moment{}, err)
 				return
@@ -153,29 +153,6 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 				if !yield(m, nil) {
 					return
 				}
-			}
-		}
-	}
-}
-
-// events yields the facts of a partition in their order, as they are stored.
-func (a admin) events(ctx context.Context, partition int) iter.Seq2[approvals.Event, error] {
-	const atOnce = 1000
-	return func(yield func(approvals.Event, error) bool) {
-		feed := state.NewFeed(a.store)
-		for after := ""; ; {
-			page, err := feed.Facts(ctx, partition, after, atOnce)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, e := range page {
-				if after = e.ID; !yield(e.Event, nil) {
-					return
-				}
-			}
-			if len(page) < atOnce {
-				return
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // remains prints what the facts say of runs that were removed, in the order in which
@@ -17,7 +18,7 @@ func (a admin) remains(ctx context.Context, id approvals.RunID, unknown error, a
 		return unknown
 	}
 	var asked asking
-	for e, err := range a.events(ctx, n) {
+	for e, err := range state.NewFeed(a.store).Events(ctx, n) {
 		if err != nil {
 			return fmt.Errorf("read the facts about run %s: %w", id, err)
 		}

@@ -170,7 +170,7 @@ func (a admin) facts(ctx context.Context, id approvals.BatchID) (of []approvals.
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range a.events(ctx, n) {
+	for e, err := range state.NewFeed(a.store).Events(ctx, n) {
 		if err != nil {
 			return nil, err
 		}

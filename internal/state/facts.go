@@ -118,6 +118,21 @@ func (f *Feed) Follow(ctx context.Context, partition int, after string) iter.Seq
 // quarter.
 var followSweep = 5 * time.Second
 
+// Events yields the facts that a partition has, in the order in which they were
+// committed. It ends after an error, and does not wait for new ones.
+func (f *Feed) Events(ctx context.Context, partition int) iter.Seq2[approvals.Event, error] {
+	return func(yield func(approvals.Event, error) bool) {
+		var after string
+		_, err := f.yieldAfter(ctx, partition, &after, func(e approvals.StoredEvent, err error) bool { return yield(e.Event, err) })
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// factsAtOnce is how many entries with facts are read at a time.
+const factsAtOnce = 500
+
 // yieldAfter yields the facts that there are after a place, and moves the place on. more is
 // false if no more are wanted.
 func (f *Feed) yieldAfter(ctx context.Context, partition int, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {

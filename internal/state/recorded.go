@@ -34,9 +34,6 @@ const (
 	RuledRefused   Ruled = "refused"   // no approval would have helped
 )
 
-// factsAtOnce is how many facts a walk reads at a time.
-const factsAtOnce = 500
-
 // Calls walks through the calls of every thread in which people were asked
 // something at that time or later: each thread once, with the calls that were
 // made since then, in order. Threads in which nobody was ever asked are in no
@@ -49,26 +46,18 @@ func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCa
 	r := recordReader{s}
 	return func(yield func(RecordedCall, error) bool) {
 		seen := make(map[agentrun.ThreadID]bool)
-		for n := range approvals.Partitions {
-			for run, err := range r.deferrals(ctx, n, since) {
-				if errors.Is(err, approvals.ErrNotFound) { // its thread was removed
-					continue
-				}
-				var calls []RecordedCall
-				if err == nil && !seen[run.Thread] {
-					seen[run.Thread] = true
-					calls, err = r.recorded(ctx, run.Thread)
-				}
-				if errors.Is(err, approvals.ErrNotFound) && r.removed(ctx, run.ID) { // while it was read
-					continue
-				}
-				if err != nil && !yield(RecordedCall{}, err) {
+		for run, err := range r.deferrals(ctx, since) {
+			var calls []RecordedCall
+			if err == nil && !seen[run.Thread] {
+				seen[run.Thread] = true
+				calls, err = r.recorded(ctx, run)
+			}
+			if err != nil && !yield(RecordedCall{}, err) {
+				return
+			}
+			for _, c := range calls {
+				if !c.At.Before(since) && !yield(c, nil) {
 					return
-				}
-				for _, c := range calls {
-					if !c.At.Before(since) && !yield(c, nil) {
-						return
-					}
 				}
 			}
 		}
@@ -78,36 +67,26 @@ func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCa
 // A recordReader finds the calls that were recorded in the documents of a store.
 type recordReader struct{ store *Store }
 
-// deferrals walks through the runs of a partition that opened a batch.
-func (r recordReader) deferrals(ctx context.Context, partition int, since time.Time) iter.Seq2[agentrun.Run, error] {
+// deferrals walks through the runs that opened a batch and are still there.
+func (r recordReader) deferrals(ctx context.Context, since time.Time) iter.Seq2[agentrun.Run, error] {
 	return func(yield func(agentrun.Run, error) bool) {
-		for after := ""; ; {
-			facts, err := NewFeed(r.store).Facts(ctx, partition, after, factsAtOnce)
-			if err != nil {
-				yield(agentrun.Run{}, err)
-				return
-			}
-			for _, f := range facts {
-				after = f.ID
-				opened, ok := f.Event.(approvals.Opened)
-				if !ok || opened.At.Before(since) {
+		feed := NewFeed(r.store)
+		for n := range approvals.Partitions {
+			for e, err := range feed.Events(ctx, n) {
+				opened, ok := e.(approvals.Opened)
+				if err == nil && (!ok || opened.At.Before(since)) {
 					continue
 				}
-				if !yield(r.store.Run(ctx, opened.Run)) {
+				var run agentrun.Run
+				if err == nil {
+					run, err = r.store.Run(ctx, opened.Run)
+				}
+				if !errors.Is(err, approvals.ErrNotFound) && !yield(run, err) {
 					return
 				}
 			}
-			if len(facts) < factsAtOnce {
-				return
-			}
 		}
 	}
-}
-
-// removed reports whether a run that was there is there no more.
-func (r recordReader) removed(ctx context.Context, id approvals.RunID) bool {
-	_, err := r.store.Run(ctx, id)
-	return errors.Is(err, approvals.ErrNotFound)
 }
 
 // A history is a thread with everything that its messages refer to.
@@ -119,11 +98,16 @@ type history struct {
 	results  map[approvals.ToolCallID]agentrun.Outcome
 }
 
-// recorded returns the calls of a thread.
-func (r recordReader) recorded(ctx context.Context, id agentrun.ThreadID) ([]RecordedCall, error) {
-	h, err := r.history(ctx, id)
+// recorded returns the calls of the thread of a run: none if it was removed meanwhile.
+func (r recordReader) recorded(ctx context.Context, of agentrun.Run) ([]RecordedCall, error) {
+	h, err := r.history(ctx, of.Thread)
+	if errors.Is(err, approvals.ErrNotFound) {
+		if _, gone := r.store.Run(ctx, of.ID); errors.Is(gone, approvals.ErrNotFound) {
+			return nil, nil
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read the calls of %s: %w", id, err)
+		return nil, fmt.Errorf("read the calls of %s: %w", of.Thread, err)
 	}
 	var out []RecordedCall
 	for i, m := range h.messages {
@@ -145,7 +129,7 @@ func (r recordReader) recorded(ctx context.Context, id agentrun.ThreadID) ([]Rec
 					Call: c.ToolCall, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
 					Place: c.Place, SoFar: soFar, At: response.At,
 				},
-				Thread: id, Run: run.ID, Ruled: h.ruled(c.ID), Rule: rule,
+				Thread: of.Thread, Run: run.ID, Ruled: h.ruled(c.ID), Rule: rule,
 			})
 		}
 	}
