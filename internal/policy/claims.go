@@ -158,8 +158,8 @@ func (all claims) contradict(c claim) bool {
 // whole reports whether the claim is about an expression and not about a value.
 func (c claim) whole() bool { return c.says == isTrue || c.says == isThere }
 
-// absent reports whether c says that there is nothing of which o says something:
-// that would be an error, and so neither true nor false.
+// absent reports whether c says that something is absent of which o says something.
+// Evaluating o would be an error then, and so neither true nor false.
 func (c claim) absent(o claim) bool {
 	return c.says == isThere && !c.want && !o.whole() && strings.HasPrefix(c.place, "args.") &&
 		(o.place == c.place || strings.HasPrefix(o.place, c.place+"."))

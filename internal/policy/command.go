@@ -28,8 +28,8 @@ const (
 	argCwd     = "cwd"
 )
 
-// harmless are arguments that a call may have beside its command: they change
-// nothing of what runs.
+// harmless are the arguments that a call may have besides its command, because they do
+// not change what runs.
 var harmless = []string{"description", "timeout"}
 
 // A shellCall is the arguments of a call that runs a command.
@@ -139,8 +139,8 @@ func (c *command) directories(f *facts) (all []string) {
 	return all
 }
 
-// finds is an error where the command may run what is sought: then people are
-// asked, by all that the policy can ask for.
+// finds returns an error if the command may run what is sought. People are then asked,
+// with everything that the policy can ask for.
 func (c *command) finds(p program) (ok bool, why string, err error) {
 	if p.wrong != "" {
 		return false, "", errCommand

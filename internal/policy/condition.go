@@ -59,7 +59,7 @@ func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	return read
 }
 
-// foregone refuses a condition whose outcome is known before any call.
+// foregone refuses a condition that is always true or always false.
 func (c *checker) foregone(when text, root ast.Expr, tools []*tool) {
 	v, known := outcome(root, tools)
 	switch {

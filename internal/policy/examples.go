@@ -181,8 +181,8 @@ func countsIn(t table[whole]) map[string]int {
 	return m
 }
 
-// tool returns the known tool, of whichever agent has it if none is named. One
-// that is not known is taken for one of a remote agent, if there are such.
+// tool returns the known tool, of any agent that has it if none is named. An unknown tool
+// is taken for one of a remote agent, if there are any.
 func (x *examiner) tool(e exampleForm) (*tool, bool) {
 	var tools []string
 	for _, t := range x.p.tools {

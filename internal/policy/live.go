@@ -118,9 +118,9 @@ func settled(ctx context.Context, path string, now time.Time) ([]source, error) 
 	return nil, errSettling
 }
 
-// Reload reads the path and takes what it finds, if that is sound and stays as
-// it is for half a second. What is there already is not taken again. It reports
-// as [Open] says, and returns the error too.
+// Reload reads the path and loads what it finds, if that is valid and does not change for
+// half a second. A policy that is loaded already is not loaded again. Reload reports as
+// [Open] says, and returns the error too.
 func (l *Live) Reload(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,10 +236,10 @@ func (l *Live) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling
 	return l.Current().Rule(ctx, q)
 }
 
-// Stated is that of the current policy.
+// Stated calls Stated of the current policy.
 func (l *Live) Stated(agent, tool string) approvals.Severity { return l.Current().Stated(agent, tool) }
 
-// CountsToday is that of the current policy.
+// CountsToday calls CountsToday of the current policy.
 func (l *Live) CountsToday() bool { return l.Current().CountsToday() }
 
 // Strictest implements [approvals.Policy].

@@ -152,7 +152,7 @@ func sameRung(a, b approvals.Rung) bool {
 	return a.At.Equal(b.At) && a.Kind == b.Kind && a.Quorum == b.Quorum && a.Channel == b.Channel && sameFrom(a.Add, b.Add)
 }
 
-// changes says a difference, a line for everything that is gone (-) or new (+).
+// changes writes a difference: one line for everything that is gone (-) or new (+).
 func changes(old, now []string) []string {
 	var out []string
 	for _, l := range old {

@@ -97,8 +97,8 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 	}
 }
 
-// remote reports whether the rule may be for calls of a remote agent, whose tools
-// are not known.
+// remote reports whether the rule may apply to calls of a remote agent, whose tools are
+// not known.
 func (b *builder) remote(r *rule) bool {
 	return slices.ContainsFunc(b.p.options.Remote, r.forAgent)
 }

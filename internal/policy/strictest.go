@@ -44,8 +44,7 @@ func (p *Policy) together(q approvals.Proposal, asks []*ask) approvals.Requireme
 	return r
 }
 
-// resolved returns quorums for a call, whether or not it has what they depend
-// on.
+// resolved returns the quorums for a call, even if it lacks what they depend on.
 func (a *ask) resolved(quorums []quorum, q approvals.Proposal, n *names) []approvals.Quorum {
 	all := make([]approvals.Quorum, len(quorums))
 	for i, of := range quorums {

@@ -66,9 +66,10 @@ func (p *autoPipes) of(ctx context.Context, b barrier) *autoPipe {
 	return &p[who][behind]
 }
 
-// ask has add add its commands to the next round trip, and returns that once it is
-// answered. It returns nil if the context ends first, and if fewer round trips are under
-// way than may be: then the caller asks by itself, and calls done when it is answered.
+// ask calls add to add its commands to the next round trip, and returns that round trip
+// once it is answered. It returns nil if the context ends first, and if fewer round trips
+// are under way than may be: then the caller asks by itself, and calls done when it is
+// answered.
 func (p *autoPipe) ask(ctx context.Context, b barrier, add func(redis.Pipeliner)) (answered *roundTrip, done func()) {
 	p.mu.Lock()
 	if p.under < p.most {

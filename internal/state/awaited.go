@@ -259,8 +259,8 @@ func (l *loop) findsAwaited(ctx context.Context) bool {
 	return l.awaited.due(now, l.idle)
 }
 
-// lookUp drops the entries that would be begun next and are not in the index any more as
-// they were told of. Those that were moved are found by a look.
+// lookUp drops the entries that would be begun next but are no longer in the index as
+// they were announced. Those that were moved are found by a look.
 func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 	doubtful := l.doubtful(now)
 	if len(doubtful) == 0 {
@@ -291,8 +291,8 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// doubtful are those of the entries that would be begun next that may not be in the index
-// any more as they were told of.
+// doubtful returns the entries that would be begun next but may no longer be in the index
+// as they were announced.
 func (l *loop) doubtful(now time.Time) []entry {
 	var all []entry
 	next, at, others := l.workers*l.task.Together, scoreOf(now), l.d.store.works.others(now)

@@ -110,7 +110,7 @@ func openedAt(place string) time.Time {
 	return score(at).time()
 }
 
-// earlier is the earlier of two times, of which the zero one is none.
+// earlier returns the earlier of two times. A zero time does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

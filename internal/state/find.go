@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A storedSearch is how far the search for runs is that no thread knows.
+// A storedSearch says how far the search has come for runs that no thread knows.
 type storedSearch struct {
 	versioned
 
@@ -133,8 +133,8 @@ func (s *Store) scanRuns(ctx context.Context, at storedSearch) ([]string, stored
 	return keys, next, nil
 }
 
-// find makes sure that the thread of a run knows the run, and that it is known to be
-// idle if it is. A run without a thread is removed by itself.
+// find makes sure that the thread of a run knows the run, and that an idle thread is in
+// the index of idle threads. A run without a thread is removed by itself.
 func (r *Retention) find(ctx context.Context, id approvals.RunID, now time.Time) error {
 	p, err := r.store.partitionOf(string(id))
 	if err != nil {

@@ -55,9 +55,9 @@ func putInbox(ch *change, p partition, before, b approvals.Batch) {
 	}
 }
 
-// sameScore is the score of every member of a list: their order is that of
-// their bytes, which is total, so that a page ends exactly where the next one
-// begins, however many batches were opened in one microsecond.
+// sameScore is the score of every member of a list, so that they are in the order of
+// their bytes. That order is total: a page ends exactly where the next one begins,
+// however many batches were opened in one microsecond.
 const sameScore score = 1
 
 // place is the member that stands for a batch in a list: when it was opened, in

@@ -110,7 +110,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// heed has the partitions looked at in which there may be work. After a sweep
+// heed makes the loop look at the partitions in which there may be work. After a sweep
 // what was found earlier is read again: another process may have done it by now.
 func (l *loop) heed(t told) {
 	for n := range l.dirty {

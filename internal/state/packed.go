@@ -239,7 +239,8 @@ func hexDigits(text []byte) int {
 	return min(len(text), digestDigits)
 }
 
-// noDigitIn is where the last of the first 8 bytes is that is no hex digit, or -1.
+// noDigitIn returns the place of the last of the first 8 bytes that is no hex digit, or
+// -1.
 func noDigitIn(text []byte) int {
 	for i := min(len(text), 8) - 1; i >= 0; i-- {
 		if !isHexDigit[text[i]] {

@@ -32,7 +32,7 @@ func (r *Relay) channel(id agentrun.ThreadID) (string, error) {
 	return p.base + "live:" + string(id), err
 }
 
-// Publish sends a message. heard is false only if nobody listens, and in a cluster it is
+// Publish sends a message. heard is false only if nobody listens; in a cluster it is
 // always true.
 func (r *Relay) Publish(ctx context.Context, id agentrun.ThreadID, message string) (heard bool, err error) {
 	channel, err := r.channel(id)

@@ -15,8 +15,9 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// The memos that surfaces keep beside a run, a batch and a thread. What a new surface
-// keeps has to be here, or it stays for ever; a test in cmd/bot looks for such keys.
+// The memos that surfaces keep beside a run, a batch and a thread. The memos of a new
+// surface have to be listed here, or they are never removed; a test in cmd/bot looks for
+// such keys.
 var (
 	memosOfRuns    = []string{string(Replies), string(Webhooks), "intake", "intake-state"}
 	memosOfBatches = []string{string(Cards), string(Homes), string(Notices), string(Announcements)}
@@ -206,7 +207,7 @@ func (c *change) wantNoWork(p partition, kinds []Kind, id string) {
 	}
 }
 
-// with is a part of both, whose documents go together.
+// with returns both parts as one, whose documents are removed together.
 func (n part) with(o part) part {
 	return part{
 		hold:      func(ch *change) { n.hold(ch); o.hold(ch) },

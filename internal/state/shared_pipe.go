@@ -103,11 +103,11 @@ func (p *sharedPipe) send(ctx context.Context) {
 	r.send(ctx, p.conn)
 }
 
-// together has add add its commands to a round trip that others share, and returns that
-// once it is answered. It returns nil if there is none or the context ends first: then what
-// the commands hold must not be read, and the caller asks by itself and calls done. In a
-// cluster, whose partitions have servers of their own, no barrier is shared, and only
-// handlers that share a pipeline share anything.
+// together calls add to add its commands to a shared round trip, and returns that round
+// trip once it is answered. It returns nil if there is none or the context ends first:
+// then what the commands hold must not be read, and the caller asks by itself and calls
+// done. In a cluster, whose partitions have servers of their own, no barrier is shared,
+// and only handlers that share a pipeline share anything.
 func (s *conn) together(ctx context.Context, b barrier, add func(redis.Pipeliner)) (answered *roundTrip, done func()) {
 	p := s.shared(ctx)
 	_, cluster := s.client.(*redis.ClusterClient)
@@ -134,8 +134,8 @@ func ask[C redis.Cmder](ctx context.Context, s *conn, run func(redis.Cmdable) C)
 }
 
 // execute sends a pipeline. Afterwards each command has an answer or an error of its own.
-// The client by itself leaves the commands of a pipeline without either if Redis refuses
-// the connection, because of another password or too many clients for example.
+// The client leaves the commands of a pipeline without either if Redis refuses the
+// connection, for example because the password has changed or there are too many clients.
 func execute(ctx context.Context, pipe redis.Pipeliner) {
 	cmds, err := pipe.Exec(ctx)
 	if err == nil || slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil }) {

@@ -65,8 +65,8 @@ func kindOf(key string) string {
 	return kind
 }
 
-// A sample is some of many keys, each with the same chance: a store may have more keys
-// than this process has room for.
+// A sample holds some of many keys, each chosen with the same probability, because a
+// store may have more keys than this process has room for.
 type sample struct {
 	some []string
 	of   int

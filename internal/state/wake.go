@@ -30,7 +30,7 @@ func (w wake) with(e entry, after time.Duration) (wake, bool) {
 	return w, true
 }
 
-// earliest is the earlier of two scores, of which 0 is none.
+// earliest returns the earlier of two scores. A score of 0 does not count.
 func earliest(a, b score) score {
 	if a == 0 || b != 0 && b < a {
 		return b
