@@ -144,8 +144,7 @@ func takesReasoning(base *url.URL) bool {
 // server may want it, and an answer that holds nothing else has no form in the protocol.
 func assistant(r agentrun.Response, reasoning bool) (openai.ChatCompletionMessage, bool) {
 	m := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
-	var texts []string
-	thoughts := ""
+	var texts, thoughts []string
 	for _, p := range r.Parts {
 		switch p := p.(type) {
 		case agentrun.Text:
@@ -159,13 +158,13 @@ func assistant(r agentrun.Response, reasoning bool) (openai.ChatCompletionMessag
 			})
 		case agentrun.Thinking:
 			if p.ID == "" { // else it is of the Responses API
-				thoughts += p.Content
+				thoughts = append(thoughts, p.Content)
 			}
 		case agentrun.ProviderCall:
 		}
 	}
 	if reasoning && len(m.ToolCalls) > 0 {
-		m.ReasoningContent = thoughts
+		m.ReasoningContent = strings.Join(thoughts, "\n\n")
 	}
 	m.Content = strings.Join(texts, "\n\n")
 	return m, m.Content != "" || len(m.ToolCalls) > 0
