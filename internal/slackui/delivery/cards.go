@@ -150,24 +150,6 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	return 0, fmt.Errorf("draw batch %s: %w", b.ID, errUnsettled)
 }
 
-// askAgain returns a [*slackapi.LaterError] if whom the batch asks changes though the batch
-// does not: when somebody is back for whom a delegate was asked, and when somebody joins a
-// group of which nobody could be asked.
-func (c *Cards) askAgain(body *anchors, asked []audience) error {
-	var first slackapi.Soonest
-	for _, of := range asked {
-		if !of.until.IsZero() {
-			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAskAgain})
-		}
-		if slices.ContainsFunc(body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.NobodyCan }) {
-			first.Add(&slackapi.LaterError{After: 5 * time.Minute, Err: errAskAgain})
-		}
-	}
-	return first.Err()
-}
-
-var errAskAgain = errors.New("others may be asked later")
-
 // refusesAll reports whether the target takes no card until someone changes that.
 func refusesAll(t target, err error) bool {
 	return slackapi.HasCode(err, slackapi.Closed...) ||

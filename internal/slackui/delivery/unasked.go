@@ -2,10 +2,12 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -60,6 +62,24 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 		}
 	})
 }
+
+// askAgain returns a [*slackapi.LaterError] if whom the batch asks changes though the batch
+// does not: when somebody is back for whom a delegate was asked, and when somebody joins a
+// group of which nobody could be asked.
+func (c *Cards) askAgain(body *anchors, asked []audience) error {
+	var first slackapi.Soonest
+	for _, of := range asked {
+		if !of.until.IsZero() {
+			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAskAgain})
+		}
+		if slices.ContainsFunc(body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.NobodyCan }) {
+			first.Add(&slackapi.LaterError{After: 5 * time.Minute, Err: errAskAgain})
+		}
+	}
+	return first.Err()
+}
+
+var errAskAgain = errors.New("others may be asked later")
 
 // unaskedOf reports whether nobody was asked about the call, and why.
 func (a *anchors) unaskedOf(of audience, sent map[approvals.UserID]target) (card.Unasked, bool) {
