@@ -1,5 +1,6 @@
 // Package argschema judges the arguments of a call by the JSON Schema of its
 // tool: before anyone is asked to approve, and where a policy gives an example.
+// It also says which arguments the schema marks as write-only.
 //
 // There are two schema libraries, and both stay. google/jsonschema-go derives a
 // schema from a Go struct, which santhosh-tekuri/jsonschema cannot; package

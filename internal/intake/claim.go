@@ -86,10 +86,10 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 }
 
 // unclaim puts back the record from before a claim that may be stored and is not known to
-// be durable: its caller reads that it does not count, and claims again. A claim that Redis
-// has not got yet can come later, so the record is stored anew then, which that claim does
-// not expect. It never takes away the claim of another. If it fails, the decision stays
-// used. A call that is executed here may have begun for another caller, so its claim stays.
+// be durable: its caller reads that it does not count, and claims again. A claim may reach
+// Redis only later: then the record is stored again, so that its version no longer fits that
+// claim. unclaim never takes away the claim of another. If it fails, the decision stays used.
+// A call that is executed here may have begun for another caller, so its claim stays.
 func (s *Service) unclaim(ctx context.Context, x found, before record) {
 	if before.Here {
 		return

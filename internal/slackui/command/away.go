@@ -232,16 +232,16 @@ func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, befo
 		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours(tellDelegate, blockkit.Person(user), blockkit.When(is.Until))) == nil && told
 	}
 	if was.Delegate != is.Delegate || is.Delegate != "" && !was.Until.Equal(is.Until) {
-		if err := s.Respond.After(ctx, s.Respond.Copies, "ask other people", func(ctx context.Context) error { return s.askAnew(ctx, user) }); err != nil {
-			s.Cfg.Log.WarnContext(ctx, "requests that wait are not asked anew", slog.String("user", string(user)), slog.Any("err", err))
+		if err := s.Respond.After(ctx, s.Respond.Copies, "ask other people", func(ctx context.Context) error { return s.askAgain(ctx, user) }); err != nil {
+			s.Cfg.Log.WarnContext(ctx, "nobody else is asked about requests that wait, although somebody is away or back", slog.String("user", string(user)), slog.Any("err", err))
 		}
 	}
 	return told
 }
 
-// askAnew redraws the recipients of open requests that allow delegation, if they ask this
-// person or somebody for whom they stand in.
-func (s *Handler) askAnew(ctx context.Context, user approvals.UserID) error {
+// askAgain has it worked out again whom the open requests ask that ask this person, or
+// somebody for whom they stand in, and that allow delegation.
+func (s *Handler) askAgain(ctx context.Context, user approvals.UserID) error {
 	who, err := s.People.Viewer(ctx, string(user), "")
 	if err != nil {
 		return err
@@ -250,6 +250,6 @@ func (s *Handler) askAnew(ctx context.Context, user approvals.UserID) error {
 		if !b.Asked().Delegation {
 			return nil
 		}
-		return s.Placements.AskAnew(ctx, b.ID)
+		return s.Placements.AskAgain(ctx, b.ID)
 	})
 }

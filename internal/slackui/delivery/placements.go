@@ -78,9 +78,9 @@ func (p *Placements) Redraw(ctx context.Context, id approvals.BatchID) error {
 	return errors.Join(append(problems, p.notes().Redraw(ctx, string(id)))...) // it draws the digests, too
 }
 
-// AskAnew makes the batch due, so that it is worked out again who is asked directly. It is
+// AskAgain makes the batch due, so that it is worked out again who is asked directly. It is
 // for when that changes though the batch does not.
-func (p *Placements) AskAnew(ctx context.Context, id approvals.BatchID) error {
+func (p *Placements) AskAgain(ctx context.Context, id approvals.BatchID) error {
 	l := p.notes()
 	l.Outdate = func(a *anchors) { a.Waits = 0 }
 	return l.Redraw(ctx, string(id))
