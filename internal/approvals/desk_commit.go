@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -76,7 +77,7 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 		case err != nil:
 			b, err = c.secondAnswer(ctx, id, r, err)
 		case len(next.events) == 0:
-			b, err = c.confirmed(ctx, next.batch)
+			b, err = c.confirmed(ctx, b)
 		default:
 			b, err = next.batch, c.commit(ctx, r, b, next)
 		}
@@ -111,13 +112,14 @@ func (c commits) secondAnswer(ctx context.Context, id BatchID, r RequestID, refu
 // confirmed returns the batch once what was read of it is durable. An answer
 // without a commit needs that: the commit that it is about may have been
 // answered with [ErrNotDurable]. If it is lost by then, because another server has
-// taken the place of the one that was read, that is [ErrConflict].
+// taken the place of the one that was read, that is [ErrConflict]. That server may have
+// another change under the same version.
 func (c commits) confirmed(ctx context.Context, b Batch) (Batch, error) {
 	if err := c.store.Confirm(ctx, string(b.ID)); err != nil {
 		return Batch{}, err
 	}
 	now, err := c.load(ctx, b.ID)
-	if err == nil && now.Version < b.Version {
+	if err == nil && (now.Version < b.Version || now.Version == b.Version && !reflect.DeepEqual(now, b)) {
 		err = fmt.Errorf("confirm batch %s: its version %d is lost: %w", b.ID, b.Version, ErrConflict)
 	}
 	if err != nil {

@@ -40,9 +40,13 @@ func TestNoAnswerOfTheDeskIsGivenBeforeWhatItSaysIsDurable(t *testing.T) {
 }
 
 // The server from which the batch was read may die before it has confirmed anything. What
-// one that takes its place confirms is not what was read, and is not acknowledged as that.
+// one that takes its place confirms is not what was read, and is not acknowledged as that,
+// also if somebody else's decision has the same version there.
 func TestWhatWasReadIsNotConfirmedByAServerThatLacksIt(t *testing.T) {
-	for _, again := range []RequestID{"r1", "r2"} {
+	for _, c := range []struct {
+		again   RequestID
+		another bool
+	}{{"r1", false}, {"r2", false}, {"r1", true}, {"r2", true}} {
 		b := open(t, all(of(2, "ann", "bo")))
 		s := newShelf(b)
 		d := desk(s, nil)
@@ -50,10 +54,16 @@ func TestWhatWasReadIsNotConfirmedByAServerThatLacksIt(t *testing.T) {
 		_, err := d.Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
 		require.ErrorIs(t, err, ErrNotDurable)
 		s.volatile = false
-		s.replaced = func() { s.batches[b.ID] = b; clear(s.done) }
-		got, err := d.Decide(t.Context(), b.ID, again, say(b, "ann", Approve))
+		there, want := b, 1
+		if c.another {
+			there, _, err = b.Apply(say(b, "bo", Approve))
+			require.NoError(t, err)
+			want = 2
+		}
+		s.replaced = func() { s.batches[b.ID] = there; clear(s.done) }
+		got, err := d.Decide(t.Context(), b.ID, c.again, say(b, "ann", Approve))
 		require.NoError(t, err)
-		require.Len(t, got.Approvals[0].Decisions, 1)
+		require.Len(t, got.Approvals[0].Decisions, want)
 		require.Equal(t, got, s.batches[b.ID], "it is stored again")
 		require.Equal(t, 2, s.commits)
 	}
