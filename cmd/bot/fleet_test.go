@@ -42,6 +42,7 @@ type fleet struct {
 
 	mu      sync.Mutex
 	started map[string]*request // by the number of the bill
+	taken   map[string]bool     // likewise: whether a bot acknowledged that it was asked
 }
 
 // A unit is a bot that is started again whenever it ends, as systemd does.
@@ -66,7 +67,7 @@ func newFleet(t *testing.T, path string) *fleet {
 // newFleetOn is newFleet with this Redis.
 func newFleetOn(t *testing.T, path string, server *statetest.Instance) *fleet {
 	t.Helper()
-	f := &fleet{started: map[string]*request{}}
+	f := &fleet{started: map[string]*request{}, taken: map[string]bool{}}
 	for range 3 {
 		f.bots = append(f.bots, &unit{addr: statetest.FreeAddr(t), path: path})
 	}
@@ -172,6 +173,12 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	if answers[0] == nil {
 		return nil, errors.Join(errs...)
 	}
+	bill := aBill.FindSubmatch(body)
+	if bill != nil && bytes.Contains(body, []byte(`"app_mention"`)) && answers[0].StatusCode == http.StatusOK {
+		f.mu.Lock()
+		f.taken[string(bill[1])] = true
+		f.mu.Unlock()
+	}
 	return answers[0], nil
 }
 
@@ -233,8 +240,28 @@ func (f *fleet) asks(records *state.Store) *request {
 	bill := strconv.Itoa(len(f.started) + 1)
 	f.started[bill] = r
 	f.mu.Unlock()
+	r.asked = time.Now()
 	r.asks("pay the bill " + bill)
 	return r
+}
+
+// asksAgain has the person ask again if no bot acknowledged any of Slack's four attempts
+// to deliver what they wrote, and none stored it.
+func (f *fleet) asksAgain(r *request) {
+	f.t.Helper()
+	bill := aBill.FindStringSubmatch(r.words)[1]
+	f.mu.Lock()
+	taken := f.taken[bill]
+	f.mu.Unlock()
+	if taken || time.Since(r.asked) < lastAttempt+5*time.Second {
+		return
+	}
+	_, err := r.records.Thread(f.t.Context(), r.thread())
+	if errors.Is(err, approvals.ErrNotFound) {
+		f.t.Logf("nobody acknowledged %q, which is asked again", r.words)
+		r.asked = time.Now()
+		r.asks(r.words)
+	}
 }
 
 // answered drops the requests that have their answer.
@@ -301,6 +328,7 @@ func (f *fleet) works(records *state.Store, client redis.UniversalClient, more f
 			all, open = append(all, r), append(open, r)
 		}
 		for _, r := range open {
+			f.asksAgain(r)
 			r.decides()
 		}
 		open = f.answered(open)

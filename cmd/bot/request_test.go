@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,8 @@ type request struct {
 	people  *sim
 	records *state.Store
 	root    string
+	words   string          // what was asked
+	asked   time.Time       // when; a [fleet] says it
 	said    map[string]bool // what people have said and was acknowledged
 	// refuses says that the bot may acknowledge a click and refuse it, because Slack
 	// does not say who a person is. They try again.
@@ -91,7 +94,12 @@ var aBill = regexp.MustCompile(`bill (\d+)`)
 const finalWords = "That is all."
 
 // asks has someone ask.
-func (r *request) asks(what string) { r.root = r.people.ask(what, "") }
+func (r *request) asks(what string) { r.words, r.root = what, r.people.ask(what, "") }
+
+// thread is where it is asked.
+func (r *request) thread() agentrun.ThreadID {
+	return agentrun.ThreadIDOf(agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: r.root})
+}
 
 // happens notes what a tool did.
 func (r *request) happens(tool, key string, approved bool) {
@@ -282,9 +290,7 @@ func (r *request) holds(f fault) (doubts, copies int) {
 	copies = r.answers() - 1
 	require.GreaterOrEqual(t, copies, 0, "the answer is still there")
 
-	thread, err := r.records.Thread(t.Context(), agentrun.ThreadIDOf(agentrun.Origin{
-		Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: r.root,
-	}))
+	thread, err := r.records.Thread(t.Context(), r.thread())
 	require.NoError(t, err)
 	require.Empty(t, thread.Active)
 	require.Empty(t, thread.Queue)
