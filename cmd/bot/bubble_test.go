@@ -92,7 +92,7 @@ var refusals = []string{
 // frozen is how long a process stops: several leases. Before a call to Slack it is less
 // than the time after which the call is given up, so that Slack takes it.
 const (
-	bubbleLease = 2 * time.Second
+	bubbleLease = 4 * time.Second
 	frozenFor   = 3 * bubbleLease
 	stalledFor  = 2 * bubbleLease
 )

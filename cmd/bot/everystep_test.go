@@ -33,7 +33,9 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"the command is not sent, and Redis is away", unsent, bubbleLease / 2, false},
+	// The pool of go-redis dials about once a second after an outage has begun, so that the
+	// bot can be without Redis for a second longer.
+	{"the command is not sent, and Redis is away", unsent, bubbleLease / 4, false},
 	{"the reply is lost", unread, 0, false},
 	{"half of the reply is lost", cut, 0, false},
 	{"Redis answers with an error", denied, 0, true},
