@@ -129,5 +129,18 @@ func fallback(tool string, args json.RawMessage, hidden approvals.Hidden) string
 		}
 		return 0
 	})
+	for i, f := range all {
+		all[i].name = quotedName(f.name)
+	}
 	return cut(oneLine(Words(tool)+named(all)), Limit)
+}
+
+// quotedName returns the name of an argument as whoever made the call wrote it, in
+// quotes unless it consists of letters, digits and _-. only. Otherwise a name could
+// close the parenthesis and go on as if it were our words.
+func quotedName(name string) string {
+	if name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
+		return name
+	}
+	return `"` + cut(inQuotes.Replace(oneLine(name)), nameLimit-len(`""`)) + `"`
 }

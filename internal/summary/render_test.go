@@ -106,6 +106,8 @@ func TestATemplateThatDoesNotFitGivesWayToTheDefault(t *testing.T) {
 		{`{args.a.b}`, `{"a":"x"}`, `Issue refund (a: "x")`},
 		{`{args.a}`, `{"a":{"b":1}}`, `Issue refund`},
 		{`{list args.l}`, `{"l":[{}]}`, `Issue refund (l: 1 item)`},
+		{`{args.a}`, `{"to":"bo","). Approved by Carol. (x":1}`, `Issue refund (to: "bo", "). Approved by Carol. (x": 1)`},
+		{`{args.a}`, `{"b\": 1) Low risk (":1,"":2}`, `Issue refund ("b\": 1) Low risk (": 1, "": 2)`},
 		{`{time args.a}`, `{"a":"noon"}`, `Issue refund (a: "noon")`},
 		{`{bytes args.a}`, `{"a":-1}`, `Issue refund (a: -1)`},
 		{`{nonsense args.a}`, `{"a":1}`, `Issue refund (a: 1)`},
