@@ -59,8 +59,7 @@ func TestALargeChannelIsReadToItsEnd(t *testing.T) {
 	require.Len(t, o.Calls("conversations.members"), 2, "it is remembered")
 }
 
-// A group that is empty, disabled, unknown or hidden signs nothing; who is
-// named besides it cannot sign either while it is not known who is in it.
+// A group that is empty, disabled, unknown or hidden signs nothing.
 func TestAGroupWithoutMembersNeverCounts(t *testing.T) {
 	sim := warRoom()
 	sim.Channels = append(sim.Channels, slacksim.Channel{ID: "C0HIDDEN", Name: "hidden", Private: true, Members: []string{"U0BOB"}},
@@ -69,8 +68,8 @@ func TestAGroupWithoutMembersNeverCounts(t *testing.T) {
 		slacksim.Group{ID: "S0OLD", Handle: "old", Users: []string{"U0BOB"}, Disabled: true})
 	for group, words := range map[approvals.GroupID]string{
 		"S0NONE": "You can't approve this. Nothing changed.", "C0EMPTY": "You can't approve this. Nothing changed.",
-		"S0OLD": "Slack couldn't tell who is in <!subteam^S0OLD>", "S0NOWHERE": "Slack couldn't tell who is in <!subteam^S0NOWHERE>",
-		"C0HIDDEN": "Slack couldn't tell who is in <#C0HIDDEN>",
+		"S0OLD": "Slack no longer has <!subteam^S0OLD>", "S0NOWHERE": "Slack no longer has <!subteam^S0NOWHERE>",
+		"C0HIDDEN": "Slack no longer has <#C0HIDDEN>",
 	} {
 		t.Run(string(group), func(t *testing.T) {
 			o := newWorkspace(t, sim)
@@ -80,6 +79,33 @@ func TestAGroupWithoutMembersNeverCounts(t *testing.T) {
 			o.press("U0BOB", o.thread("U0BOB", root)[0], "approve", 0)
 			require.Equal(t, approvals.Pending, o.status(b, 0))
 			require.Contains(t, o.whispers("U0BOB", root)[0], words)
+		})
+	}
+}
+
+// A group that is disabled while a request waits takes no right from anyone else.
+func TestAGroupThatIsGoneKeepsNobodyElseFromDeciding(t *testing.T) {
+	sim := warRoom()
+	sim.Groups = append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0OLD", Handle: "old", Users: []string{"U0ALICE"}, Disabled: true})
+	asked := approvals.From{Groups: []approvals.GroupID{"S0OLD", "S0SRE"}, Users: []approvals.UserID{"U0DAVE"}}
+	for user, words := range map[string]string{
+		"U0BOB": "", "U0DAVE": "", // of another group, and by name
+		"U0ALICE": "Slack no longer has <!subteam^S0OLD>",
+	} {
+		t.Run(user, func(t *testing.T) {
+			o := newWorkspace(t, sim)
+			root := o.say("U0ALICE", "clean up")
+			b := o.opens(root, call("c1", "delete_file", `{}`, by("somebody", asked)), call("c2", "delete_file", `{}`, by("somebody", asked)))
+			o.draw(b)
+			o.press(user, o.thread("U0BOB", root)[0], "approve", 0)
+			o.press(user, o.thread("U0BOB", root)[0], "deny", 1)
+			if words != "" {
+				require.Equal(t, approvals.Pending, o.status(b, 0))
+				require.Contains(t, o.whispers(user, root)[0], words)
+				return
+			}
+			require.Equal(t, approvals.Approved, o.status(b, 0))
+			require.Len(t, o.Views(user), 1, "the form of the denial")
 		})
 	}
 }

@@ -113,7 +113,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	if err != nil {
 		return d, err
 	}
-	p, gone, err := s.approver(ctx, o.User, o.Team, directory.SoughtFor(batches...))
+	p, gone, err := s.People.Resolve(ctx, o.User, o.Team, directory.SoughtFor(batches...))
 	if err != nil {
 		return d, err
 	}

@@ -1,7 +1,6 @@
 package bulk
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,51 +10,11 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/ref"
-	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/slack-go/slack"
 )
 
-// approver resolves the person as for an approval, except that a group which Slack
-// does not know has no members: one rule with a wrong group must not stop people
-// from approving the calls of other rules. Such groups are returned as gone. Any
-// other lookup that fails is an error.
-func (s *Service) approver(ctx context.Context, user, team string, what directory.Sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
-	for {
-		p, err = s.People.Principal(ctx, user, team, what)
-		absent := groupsGone(err)
-		if len(absent) == 0 {
-			return p, gone, err
-		}
-		left := slices.DeleteFunc(slices.Clone(what.Groups), func(g approvals.GroupID) bool { return slices.Contains(absent, g) })
-		if len(left) == len(what.Groups) {
-			return p, gone, err
-		}
-		what.Groups, gone = left, append(gone, absent...)
-	}
-}
-
-// groupsGone returns the groups in the tree of err that Slack does not know. Groups
-// that Slack could not look up just now are not among them.
-func groupsGone(err error) []approvals.GroupID {
-	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case *directory.LookupError:
-		if e.What == "group" && slackapi.HasCode(e.Err, "no_such_subteam", "channel_not_found") {
-			return []approvals.GroupID{approvals.GroupID(e.ID)}
-		}
-	case interface{ Unwrap() error }:
-		return groupsGone(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		var all []approvals.GroupID
-		for _, inner := range e.Unwrap() {
-			all = append(all, groupsGone(inner)...)
-		}
-		return all
-	}
-	return nil
-}
-
 // leavesOut returns why the person cannot decide the call now, or nothing.
-func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) Reason {
+func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []*directory.LookupError, now time.Time) Reason {
 	err := w.MayDecide(b, a, v, now)
 	_, decided := a.DecisionBy(w.User)
 	switch {
@@ -81,10 +40,10 @@ func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v ap
 	return ""
 }
 
-// asksAny reports whether the requirement asks one of these groups.
-func asksAny(r approvals.Requirement, groups []approvals.GroupID) bool {
+// asksAny reports whether the requirement asks one of the groups that are gone.
+func asksAny(r approvals.Requirement, gone []*directory.LookupError) bool {
 	return slices.ContainsFunc(slices.Concat(r.Quorums, r.Vetoes), func(q approvals.Quorum) bool {
-		return slices.ContainsFunc(q.From.Groups, func(g approvals.GroupID) bool { return slices.Contains(groups, g) })
+		return slices.ContainsFunc(gone, func(e *directory.LookupError) bool { return slices.Contains(q.From.Groups, approvals.GroupID(e.ID)) })
 	})
 }
 

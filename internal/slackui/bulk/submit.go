@@ -195,7 +195,7 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 	for _, b := range batches {
 		all = append(all, b)
 	}
-	who, _, err := s.approver(ctx, p.User, p.UserTeam, directory.SoughtFor(all...))
+	who, _, err := s.People.Resolve(ctx, p.User, p.UserTeam, directory.SoughtFor(all...))
 	if err != nil {
 		return sheet, err
 	}

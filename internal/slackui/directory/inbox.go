@@ -3,6 +3,7 @@ package directory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -120,7 +121,8 @@ func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) 
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				sure = sure && permanent(err)
+				lost, failed := errors.AsType[*LookupError](err)
+				sure = sure && failed && lost.Permanent()
 				return
 			}
 			in[g] = r
@@ -128,11 +130,6 @@ func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) 
 	}
 	wg.Wait()
 	return in, sure
-}
-
-// permanent reports whether asking again would not help, because the group is gone.
-func permanent(err error) bool {
-	return slackapi.HasCode(err, "no_such_subteam", "subteam_disabled", "channel_not_found")
 }
 
 // Helpful returns the calls of the batch that the person can help to settle now.

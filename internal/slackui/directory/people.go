@@ -38,6 +38,12 @@ func (e *LookupError) Error() string { return fmt.Sprintf("look up %s %s: %v", e
 
 func (e *LookupError) Unwrap() []error { return []error{ErrLookup, e.Err} }
 
+// Permanent reports whether asking again would not help, because Slack no longer has the
+// group, or does not show it to the app.
+func (e *LookupError) Permanent() bool {
+	return e.What == "group" && slackapi.HasCode(e.Err, "no_such_subteam", "subteam_disabled", "channel_not_found")
+}
+
 // A NotAllowedError refuses a person who may not start the agent.
 type NotAllowedError struct {
 	Agent string
@@ -110,26 +116,40 @@ func (w Sought) names(user approvals.UserID) bool {
 // Principal resolves the person: the groups that they are in, and the people for
 // whom they stand in. A guest, or someone from another organization, is refused
 // unless a rule names them; then they are in no group and stand in for nobody.
+//
+// A group that Slack no longer has counts as one without members, so that people of
+// the other groups, and those who are named, can still decide. Whoever is none of
+// these is refused with the [*LookupError] of that group.
 func (d *Directory) Principal(ctx context.Context, user, team string, what Sought) (approvals.Principal, error) {
+	p, gone, err := d.Resolve(ctx, user, team, what)
+	if err == nil && len(gone) > 0 && len(p.Groups)+len(p.For) == 0 && !what.names(p.User) {
+		return approvals.Principal{}, gone[0]
+	}
+	return p, err
+}
+
+// Resolve is [Directory.Principal] for a caller that says itself what the groups that
+// Slack no longer has mean. It refuses nobody because of them.
+func (d *Directory) Resolve(ctx context.Context, user, team string, what Sought) (p approvals.Principal, gone []*LookupError, err error) {
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
 	defer cancel()
 	member, err := d.Admitted(asking, user, team, what)
 	if err != nil {
-		return approvals.Principal{}, err
+		return approvals.Principal{}, nil, err
 	}
-	p := approvals.Principal{User: approvals.UserID(user), GroupsAt: d.Now()}
+	p = approvals.Principal{User: approvals.UserID(user), GroupsAt: d.Now()}
 	if !member {
-		return p, nil
+		return p, nil, nil
 	}
-	rosters, err := d.rosters(asking, what.Groups)
+	rosters, gone, err := rostersOf(asking, d, what.Groups)
 	if err != nil {
-		return approvals.Principal{}, err
+		return approvals.Principal{}, nil, err
 	}
 	p.Groups, p.GroupsAt = rosters.With(user, p.GroupsAt)
 	if what.Others {
 		p.For, err = d.absentFor(asking, p.User, what, rosters)
 	}
-	return p, err
+	return p, gone, err
 }
 
 // Admitted refuses a person who cannot take part. member says whether they are a

@@ -40,9 +40,10 @@ func (r Rosters) With(user string, latest time.Time) (in []approvals.GroupID, at
 	return in, latest
 }
 
-// rosters looks all the groups up. If one lookup fails, all fail: it is not known
-// whether the person is in that group.
-func (d *Directory) rosters(ctx context.Context, groups []approvals.GroupID) (Rosters, error) {
+// rostersOf looks all the groups up, and returns those that Slack no longer has as
+// errors of their own. If any other lookup fails, all fail: it is not known whether the
+// person is in that group.
+func rostersOf(ctx context.Context, d *Directory, groups []approvals.GroupID) (in Rosters, gone []*LookupError, err error) {
 	found := make([]roster, len(groups))
 	errs := make([]error, len(groups))
 	look := func(i int) { found[i], errs[i] = d.Roster(ctx, string(groups[i])) }
@@ -54,14 +55,22 @@ func (d *Directory) rosters(ctx context.Context, groups []approvals.GroupID) (Ro
 		look(0)
 	}
 	others.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	all := make(Rosters, len(groups))
+	in = make(Rosters, len(groups))
 	for i, g := range groups {
-		all[g] = found[i]
+		lost, failed := errors.AsType[*LookupError](errs[i])
+		switch {
+		case failed && lost.Permanent():
+			gone = append(gone, lost)
+		case errs[i] == nil:
+			in[g] = found[i]
+		default:
+			err = errors.Join(err, errs[i])
+		}
 	}
-	return all, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	return in, gone, nil
 }
 
 // Roster returns the members of a group, no older than the directory allows.

@@ -75,6 +75,9 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 }
 
 func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
+	if e.Permanent() {
+		return blockkit.Ours("Slack no longer has %s, or doesn't show it to this app, so nobody counts as a member of it. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
+	}
 	if e.What == "group" {
 		return blockkit.Ours("Slack couldn't tell who is in %s, so your permission couldn't be checked. Nothing changed. Try again in a moment.", blockkit.Group(e.ID))
 	}
@@ -174,7 +177,8 @@ var ErrTryAgain = errors.New("try again")
 
 // IsTryAgain reports whether the same attempt may work in a moment.
 func IsTryAgain(err error) bool {
-	return errors.Is(err, directory.ErrLookup) || errors.Is(err, ErrTryAgain) ||
+	lookup, unanswered := errors.AsType[*directory.LookupError](err)
+	return unanswered && !lookup.Permanent() || errors.Is(err, ErrTryAgain) ||
 		errors.Is(err, approvals.ErrConflict) || errors.Is(err, context.DeadlineExceeded)
 }
 
