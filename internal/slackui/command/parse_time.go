@@ -31,7 +31,7 @@ func until(text string, now time.Time) (end time.Time, sure bool) {
 		case 'w':
 			n *= 7
 		}
-		return endOf(now.AddDate(0, 0, n)), true
+		return endOf(noonOf(now, n)), true
 	}
 	if m := clocked.FindStringSubmatch(text); m != nil {
 		hour, _ := strconv.Atoi(m[2])
@@ -58,11 +58,11 @@ func dayOf(text string, now time.Time) (time.Time, bool) {
 	case "today":
 		return now, true
 	case "tomorrow":
-		return now.AddDate(0, 0, 1), true
+		return noonOf(now, 1), true
 	}
 	if isoDate.MatchString(text) {
-		day, err := time.ParseInLocation(time.DateOnly, text, now.Location())
-		return day, err == nil
+		day, err := time.Parse(time.DateOnly, text)
+		return time.Date(day.Year(), day.Month(), day.Day(), 12, 0, 0, 0, now.Location()), err == nil
 	}
 	i := slices.IndexFunc(weekdays, func(d string) bool { return text == d || text == d[:3] })
 	if i < 0 {
@@ -72,7 +72,13 @@ func dayOf(text string, now time.Time) (time.Time, bool) {
 	if ahead == 0 {
 		ahead = 7
 	}
-	return now.AddDate(0, 0, ahead), true
+	return noonOf(now, ahead), true
+}
+
+// noonOf is noon of the day so many days later. Where clocks are put forward at midnight,
+// a time soon after it may be one of the day before.
+func noonOf(now time.Time, days int) time.Time {
+	return time.Date(now.Year(), now.Month(), now.Day()+days, 12, 0, 0, 0, now.Location())
 }
 
 // endOf is the last minute of the day: midnight would read as the day after.
