@@ -38,6 +38,11 @@ func (s slackCheck) named() (users map[approvals.UserID]string, groups map[appro
 			named(fmt.Sprintf("agents[%d].owners", i), a.Owners.Users, a.Owners.Groups)
 		}
 	}
+	for i, g := range s.config.Gateways {
+		if g.Owners != nil {
+			named(fmt.Sprintf("gateways[%d].owners", i), g.Owners.Users, g.Owners.Groups)
+		}
+	}
 	if s.policy == nil {
 		return users, groups
 	}
@@ -119,6 +124,54 @@ func (s slackCheck) checkPeople(ctx context.Context) {
 	}
 }
 
+// checkRequesters looks up who counts as the requester of what other agents ask. If an
+// id is nobody's, or a bot's, whoever has the credential could approve what they asked
+// for.
+func (s slackCheck) checkRequesters(ctx context.Context) {
+	for _, p := range s.requesters() {
+		u, err := s.lookup.person(ctx, approvals.UserID(p.id))
+		const correct = "correct the id"
+		switch {
+		case isCode(err, "user_not_found", "user_not_visible"):
+			s.problem(correct, "%s: %s is not in this workspace, so the person whose credential it is can approve their own requests", p.at, p.id)
+		case err != nil:
+			s.unknown(slackAdvice(err), "%s: who %s is (users.info): %s", p.at, p.id, err)
+		case isBot(u):
+			s.problem(correct, "%s: %s is a bot, so the person whose credential it is can approve their own requests", p.at, p.id)
+		case u.Deleted:
+			s.warn("name the person who has the credential now", "%s: %s (%s) is deactivated", p.at, p.id, u.Name)
+		default:
+			s.fine("%s: %s is %s", p.at, p.id, u.Name)
+		}
+	}
+}
+
+// requesters are the people whom the configuration makes the requesters of other agents,
+// each at every place.
+func (s slackCheck) requesters() []place {
+	var all []place
+	of := func(at string, a config.RemoteAgent) {
+		if a.Owner != "" {
+			all = append(all, place{at + ".owner", string(a.Owner)})
+		}
+		if a.Triggers == nil {
+			return
+		}
+		for _, u := range a.Triggers.Users {
+			all = append(all, place{at + ".triggers.users", string(u)})
+		}
+	}
+	for i, a := range s.config.RemoteAgents {
+		of(fmt.Sprintf("remote_agents[%d]", i), a)
+	}
+	for i, g := range s.config.Gateways {
+		for n, client := range g.Remotes() {
+			of(fmt.Sprintf("gateways[%d].clients[%d]", i, n), client)
+		}
+	}
+	return all
+}
+
 // checkRoster finds out whether enough people can approve under every rule. It
 // looks up who is named, and as many members of groups as it may.
 func (s slackCheck) checkRoster(ctx context.Context) {
@@ -161,7 +214,7 @@ func (l *SlackLookup) unable(u *slack.User) string {
 	switch {
 	case u.Deleted:
 		return "is deactivated"
-	case u.IsBot, u.IsWorkflowBot, u.IsConnectorBot, u.ID == "USLACKBOT":
+	case isBot(u):
 		return "is a bot"
 	case u.IsStranger, u.TeamID != "" && u.TeamID != l.team && (l.org == "" || u.Enterprise.EnterpriseID != l.org):
 		return "belongs to another workspace"
@@ -169,4 +222,8 @@ func (l *SlackLookup) unable(u *slack.User) string {
 		return "is a guest"
 	}
 	return ""
+}
+
+func isBot(u *slack.User) bool {
+	return u.IsBot || u.IsWorkflowBot || u.IsConnectorBot || u.ID == "USLACKBOT"
 }

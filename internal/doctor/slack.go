@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/config"
 )
 
 // signatureWindow is how far our clock may be from Slack's: a request that is
@@ -47,6 +49,7 @@ func (c *checker) checkSlack(ctx context.Context) {
 	s.checkChannels(ctx)
 	s.checkGroups(ctx)
 	s.checkPeople(ctx)
+	s.checkRequesters(ctx)
 	s.checkRoster(ctx)
 	s.checkReach(ctx)
 }
@@ -75,28 +78,61 @@ func (s slackCheck) checkScopes(h http.Header) {
 	s.fine("Slack: the bot has all scopes that it needs")
 }
 
+// checkChannels looks at every channel in which the bot is to show something.
 func (s slackCheck) checkChannels(ctx context.Context) {
 	const invite = "write /invite @countersign there"
-	for i, a := range s.config.Agents {
-		for _, id := range a.Channels {
-			at := fmt.Sprintf("agents[%d].channels: %s", i, id)
-			ch, err := s.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
-			switch {
-			case isCode(err, "missing_scope"):
-				s.unknown("look in Slack, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
-			case isCode(err, "channel_not_found"):
-				s.problem("correct the id; if it is a private channel, "+invite, "%s: there is no such channel, or the bot is not in it", at)
-			case err != nil:
-				s.unknown(slackAdvice(err), "%s: %s", at, err)
-			case ch.IsArchived:
-				s.problem("name another, or unarchive it", "%s: #%s is archived", at, ch.Name)
-			case !ch.IsMember:
-				s.problem(invite, "%s: the bot is not in #%s", at, ch.Name)
-			default:
-				s.fine("%s: the bot is in #%s", at, ch.Name)
-			}
+	for _, c := range s.channels() {
+		at := c.at + ": " + c.id
+		ch, err := s.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: c.id})
+		switch {
+		case isCode(err, "missing_scope"):
+			s.unknown("look in Slack, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
+		case isCode(err, "channel_not_found"):
+			s.problem("correct the id; if it is a private channel, "+invite, "%s: there is no such channel, or the bot is not in it", at)
+		case err != nil:
+			s.unknown(slackAdvice(err), "%s: %s", at, err)
+		case ch.IsArchived:
+			s.problem("name another, or unarchive it", "%s: #%s is archived", at, ch.Name)
+		case !ch.IsMember:
+			s.problem(invite, "%s: the bot is not in #%s", at, ch.Name)
+		default:
+			s.fine("%s: the bot is in #%s", at, ch.Name)
 		}
 	}
+}
+
+// A place is where the configuration names an id of Slack.
+type place struct{ at, id string }
+
+// channels are those in which the bot is to show something, each at the first place
+// that names it.
+func (s slackCheck) channels() []place {
+	var all []place
+	add := func(at, id string) {
+		if config.IsChannel(id) && !slices.ContainsFunc(all, func(p place) bool { return p.id == id }) {
+			all = append(all, place{at, id})
+		}
+	}
+	owners := func(at string, o *config.Owners) {
+		if o != nil {
+			add(at+".owners.channel", o.Channel)
+		}
+	}
+	for i, a := range s.config.Agents {
+		for _, id := range a.Channels {
+			add(fmt.Sprintf("agents[%d].channels", i), id)
+		}
+		owners(fmt.Sprintf("agents[%d]", i), a.Owners)
+	}
+	for i, a := range s.config.RemoteAgents {
+		add(fmt.Sprintf("remote_agents[%d].channel", i), a.Channel)
+	}
+	for i, g := range s.config.Gateways {
+		add(fmt.Sprintf("gateways[%d].channel", i), g.Channel)
+		owners(fmt.Sprintf("gateways[%d]", i), g.Owners)
+	}
+	add("web.channel", s.config.Web.Channel)
+	return all
 }
 
 // slackAdvice says what to do about an error of Slack.

@@ -76,6 +76,43 @@ func TestCheckOfSlack(t *testing.T) {
 	}
 }
 
+// An owner that is nobody's id separates nobody from their own requests, and nobody sees
+// a card in a channel that is not there.
+func TestCheckLooksUpTheRequestersAndChannelsOfOtherAgents(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	hash := "sha256:" + strings.Repeat("a", 63)
+	i.text += `
+http: {listen: "127.0.0.1:0"}
+remote_agents:
+  - {name: one, owner: U0ALICE, channel: C0OPS, tokens: ["` + hash + `1"], doors: [api]}
+  - {name: two, owner: U0ALCE, channel: C0NOPE, tokens: ["` + hash + `2"], doors: [api]}
+  - {name: three, triggers: {users: [U0BOB, U0BOT, U0GONE]}, channel: C0GENERAL, tokens: ["` + hash + `3"], doors: [api]}
+gateways:
+  - name: tracker
+    channel: C0LOST
+    mcp: {tracker: {url: "https://tracker.example.com/mcp"}}
+    owners: {users: [U0NOBODY], channel: C0MISSING}
+    clients: [{owner: U0ALCIE, tokens: ["` + hash + `4"]}]
+`
+	found := i.check()
+	for _, want := range []string{
+		"ok               remote_agents[0].owner: U0ALICE is alice\n",
+		"problem          remote_agents[1].owner: U0ALCE is not in this workspace, so the person whose credential it is can approve their own requests",
+		"ok               remote_agents[2].triggers.users: U0BOB is bob\n",
+		"problem          remote_agents[2].triggers.users: U0BOT is a bot",
+		"warning          remote_agents[2].triggers.users: U0GONE (gone) is deactivated",
+		"problem          gateways[0].clients[0].owner: U0ALCIE is not in this workspace",
+		"problem          gateways[0].owners.users: U0NOBODY is not in this workspace, so the bot ignores them",
+		"ok               agents[0].channels: C0OPS: the bot is in #ops\n",
+		"problem          remote_agents[1].channel: C0NOPE: there is no such channel, or the bot is not in it",
+		"ok               remote_agents[2].channel: C0GENERAL: the bot is in #general\n",
+		"problem          gateways[0].channel: C0LOST: there is no such channel",
+		"problem          gateways[0].owners.channel: C0MISSING: there is no such channel",
+	} {
+		require.Contains(t, found, want)
+	}
+}
+
 func TestCheckLooksUpOnlySoManyPeople(t *testing.T) {
 	people := []slacksim.Person{{ID: "U0ALICE", Name: "alice"}, {ID: "U0CAROL", Name: "carol"}}
 	var members []string

@@ -108,5 +108,5 @@ func (l *SlackLookup) AbleByName(ctx context.Context, id approvals.UserID) (bool
 	if err != nil {
 		return false, err
 	}
-	return !u.Deleted && !u.IsBot && !u.IsWorkflowBot && !u.IsConnectorBot && u.ID != "USLACKBOT", nil
+	return !u.Deleted && !isBot(u), nil
 }
