@@ -92,6 +92,18 @@ func TestADenialDuringAnOutageKeepsItsForm(t *testing.T) {
 
 // Each refusal is told in its own words, to the person alone, and counts for
 // nothing.
+// An approval that brings a call no further is on the card all the same: its person
+// would see nothing of their click otherwise.
+func TestAnApprovalWithoutAPlaceIsOnTheCard(t *testing.T) {
+	o, root, b := one(t, call("c1", "delete_file", `{"path":"a.txt"}`, sre, by("legal", fromUser("U0DAVE"))))
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	o.draw(b)
+	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Also approved")
+	o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
+	o.draw(b)
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Also approved by U0CAROL, which doesn't count toward what is missing.")
+}
+
 func TestRefusalsAreExplained(t *testing.T) {
 	both := sre
 	both.Need = 2

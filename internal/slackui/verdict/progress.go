@@ -14,8 +14,9 @@ import (
 // QuorumsShown is how many quorums are shown one by one.
 const QuorumsShown = 5
 
-// Progress is a line for each quorum, with alternatives in a list. It never
-// names someone as missing who can't approve.
+// Progress is a line for each quorum, with alternatives in a list, and one that names
+// who approved without a place in any. It never names someone as missing who can't
+// approve.
 func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	all := a.Progress()
 	for i := range all {
@@ -39,7 +40,21 @@ func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 		out = append(out, g.paras(earlierQuorums(all, g.options[0][0].Quorum.Stage))...)
 		lines += len(g.options)
 	}
+	if besides := placeless(a, all); len(besides) > 0 {
+		spans := append([]blockkit.Span{blockkit.Say(sayApprovedToo)}, blockkit.ListSpans(blockkit.PersonSpans(besides), blockkit.NamesShown)...)
+		out = append(out, blockkit.Line(append(spans, blockkit.Say(sayNoPlace))...))
+	}
 	return out
+}
+
+// placeless returns who approved and fills no place: their quorums are complete without
+// them, or someone approved in their place while they were away.
+func placeless(a approvals.Approval, all []approvals.Progress) []approvals.UserID {
+	return slices.DeleteFunc(a.Deciders(a.Yes()), func(u approvals.UserID) bool {
+		return slices.ContainsFunc(all, func(q approvals.Progress) bool {
+			return slices.ContainsFunc(q.By, func(s approvals.Seat) bool { return s.User == u })
+		})
+	})
 }
 
 // A quorumGroup is one quorum without alternatives, or all options of a choice.

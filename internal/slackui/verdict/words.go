@@ -4,10 +4,12 @@ package verdict
 const Superseded = "Superseded"
 
 const (
+	sayApprovedToo   = "Also approved by "
 	sayExpiredAlone  = ": nobody denied it, but the time to approve it ran out. It won't run."
 	sayMoreQuorums   = "More approvals are needed: the policy names "
 	sayNeverMet      = ", which can never be met"
 	sayNoApprovers   = "Nobody can approve this: the policy names no approvers."
+	sayNoPlace       = ", which doesn't count toward what is missing."
 	sayNobodyCan     = "nobody who can approve, so it can't be approved"
 	saySuperseded    = " sent a newer message before it was decided. It won't run."
 	sayUnknownStatus = "This version doesn't know its status."
