@@ -31,7 +31,7 @@ func TestWhoAskedReadsHowToStopIt(t *testing.T) {
 		o.draw(o.opens(root, d))
 		o.press("U0ALICE", o.thread("U0ALICE", root)[0], "deny", 0)
 		said := strings.Join(o.whispers("U0ALICE", root), "")
-		require.Contains(t, said, "You asked for this, so someone else must approve it.", rule)
+		require.Contains(t, said, "You asked for this, so only someone else can deny it.", rule)
 		require.Contains(t, said, want, rule)
 		require.Equal(t, want != "", strings.Contains(said, "To stop it"), rule)
 	}

@@ -112,13 +112,13 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 	case errors.Is(err, approvals.ErrExpired):
 		return blockkit.Ours("Too late: the deadline was %s. Nothing changed. The call won't run. If you still need it, ask the agent again.", blockkit.When(a.Approval.Requirement.Deadline)), true
 	case errors.Is(err, approvals.ErrOwnEdit):
-		return blockkit.Ours("You edited this call, so someone else must approve it. Nothing changed. %s", a.approvers()), true
+		return blockkit.Ours("You edited this call, so %s. Nothing changed. %s", a.someoneElse(), a.approvers()), true
 	case errors.Is(err, approvals.ErrOwnWords) && a.Batch.Executor != "":
 		return blockkit.Ours("You may be the requester of this call, so someone else must approve it. Nothing changed. %s You can still deny it.", a.approvers()), true
 	case errors.Is(err, approvals.ErrOwnWords):
 		return blockkit.Ours("You wrote to the agent in this thread before it made this call, so someone else must approve it. Nothing changed. %s You can still deny it.", a.approvers()), true
 	case errors.Is(err, approvals.ErrOwnRequest):
-		return blockkit.Ours("You asked for this, so someone else must approve it. Nothing changed. %s%s", a.approvers(), a.Stop), true
+		return blockkit.Ours("You asked for this, so %s. Nothing changed. %s%s", a.someoneElse(), a.approvers(), a.Stop), true
 	case errors.Is(err, approvals.ErrDenied):
 		return blockkit.Ours("Someone denied this call, so its requester and others who wrote to the agent can no longer edit it. Nothing changed. An approver still can.%s", a.Stop), true
 	case errors.Is(err, approvals.ErrNoEdits) && a.Approval.Hosted:
@@ -262,6 +262,14 @@ func (a Subject) approvers() blockkit.Mrkdwn {
 		return blockkit.Ours("No one else can %s it: the policy names no other approvers.", a.verb())
 	}
 	return blockkit.Ours("Nobody can %s it: the policy names no approvers.", a.verb())
+}
+
+// someoneElse says that the person can't do it themselves.
+func (a Subject) someoneElse() blockkit.Mrkdwn {
+	if a.Attempt == Denying {
+		return blockkit.Ours("only someone else can deny it")
+	}
+	return blockkit.Ours("someone else must %s it", a.verb())
 }
 
 // verb is what the person wants to do to the call.
