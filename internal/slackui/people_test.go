@@ -110,6 +110,19 @@ func TestAGroupThatIsGoneKeepsNobodyElseFromDeciding(t *testing.T) {
 	}
 }
 
+func TestADecisionIsTakenBackAlsoWhenItsGroupIsGone(t *testing.T) {
+	both := sre
+	both.Need = 2
+	o, root, b := one(t, call("c1", "delete_file", `{}`, both))
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	o.draw(b)
+	require.Len(t, o.batch(b.ID).Approvals[0].Decisions, 1)
+	o.now.move(2 * time.Minute)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "no_such_subteam"}}})
+	o.press("U0BOB", o.card("U0BOB", root), "retract", 0)
+	require.Empty(t, o.batch(b.ID).Approvals[0].Decisions)
+}
+
 func TestGuestsSignOnlyWhereTheyAreNamed(t *testing.T) {
 	sim := slacksim.Config{Channels: slacksim.DefaultChannels(), Groups: slacksim.DefaultGroups()}
 	sim.Channels[0].Members = append(slices.Clone(sim.Channels[0].Members), "U0GUEST")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
@@ -134,9 +135,18 @@ func (s *verdicts) decideAt(ctx context.Context, p inbound.Interaction, at respo
 	return at, nil
 }
 
-// takeBack commits that a person's own decision no longer counts.
+// takeBack commits that a person's own decision no longer counts. The group by which they
+// decided may be gone since.
 func (s *verdicts) takeBack(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at, c, err := s.caseOf(ctx, p, value)
+	ptr, at, err := s.read(ctx, p, value)
+	at.Stop = s.cfg.stopping(at.Batch)
+	if err != nil {
+		return at, err
+	}
+	c, err := s.cfg.Desk.Case(ctx, at.Batch, at.Approval.Call.ID, ptr.Digest, func(ctx context.Context, asked approvals.Asked) (approvals.Principal, error) {
+		who, _, err := s.people.Resolve(ctx, p.User, p.UserTeam, directory.SoughtBy(asked))
+		return who, err
+	})
 	if err != nil {
 		return at, err
 	}
