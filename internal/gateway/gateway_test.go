@@ -551,7 +551,8 @@ func TestTheWholeResultIsPassedOn(t *testing.T) {
 	}}
 	w.tools = append(w.tools, rich)
 	w.policy.Set("srv.rich", approvals.Permit{})
-	c := w.start().client(token)
+	p := w.start()
+	c := p.client(token)
 	result = `{"mcp":{"content":[{"type":"text","text":"see"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},` +
 		`{"type":"resource_link","uri":"file:///x","name":"x"}],"structuredContent":{"n":9007199254740993}}}`
 	got := c.now("srv_rich", `{"n":1}`)
@@ -559,9 +560,18 @@ func TestTheWholeResultIsPassedOn(t *testing.T) {
 	require.Len(t, got.Content, 3)
 	require.Equal(t, []byte("hello"), got.Content[1].(*mcp.ImageContent).Data)
 	require.Equal(t, "file:///x", got.Content[2].(*mcp.ResourceLink).URI)
-	raw, err := json.Marshal(got.StructuredContent)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_rich","arguments":{"n":1}}}`))
 	require.NoError(t, err)
-	require.Contains(t, string(raw), `"n":9`)
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"structuredContent":{"n":9007199254740993}`, "as the server wrote it, not the nearest number")
 
 	result = "" // it was too large to be kept
 	got = c.now("srv_rich", `{"n":1}`)

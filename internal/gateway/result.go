@@ -39,8 +39,16 @@ func (s *Server) returned(t Tool, p agentrun.ToolReturn) *mcp.CallToolResult {
 	if p.Outcome != agentrun.OutcomeSuccess {
 		return failed(text(p.Content))
 	}
-	var whole mcp.CallToolResult
-	if sent := s.c.Sent(p.Metadata); sent != nil && json.Unmarshal(sent, &whole) == nil {
+	var (
+		whole mcp.CallToolResult
+		exact struct { // its numbers as the server wrote them
+			Structured json.RawMessage `json:"structuredContent"`
+		}
+	)
+	if sent := s.c.Sent(p.Metadata); sent != nil && json.Unmarshal(sent, &whole) == nil && json.Unmarshal(sent, &exact) == nil {
+		if whole.StructuredContent != nil {
+			whole.StructuredContent = exact.Structured
+		}
 		return &mcp.CallToolResult{Content: whole.Content, StructuredContent: whole.StructuredContent}
 	}
 	out := failed(text(p.Content))
