@@ -3,9 +3,27 @@ package door
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
+
+// maxDepth is how deep the JSON of a message may be nested around arguments, which may
+// nest 64 deep.
+const maxDepth = 80
+
+// CheckJSON says why a message is not JSON that every reader reads alike, and where, in
+// words for whoever sent it. The message is called what.
+func CheckJSON(what string, raw []byte) error {
+	err := approvals.CheckJSON(raw, maxDepth)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is not JSON that every reader reads alike: %s", what, strings.TrimPrefix(err.Error(), approvals.ErrInvalid.Error()+" JSON "))
+}
 
 // CheckIDs refuses a message of MCP, or a batch of messages, with an id that not every
 // reader reads alike. The SDK answers with the nearest integer that a float64 can hold,

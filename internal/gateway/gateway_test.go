@@ -617,6 +617,7 @@ func TestATokenThatIsTakenAwayWhileItsCallWaitsRunsNothing(t *testing.T) {
 
 func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
 	p := newWorld(t).start(func(c *gateway.Config) { c.Hosts = []string{"mcp.example.com"} })
+	words := ""
 	post := func(query, body string, header ...string) int {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL+query, strings.NewReader(body))
@@ -632,7 +633,10 @@ func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
 		}
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
+		raw, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
+		words = string(raw)
 		return answer.StatusCode
 	}
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
@@ -651,6 +655,11 @@ func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
 		require.Equal(t, http.StatusOK, post("", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`), id)
 	}
 	require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_write","name":"srv_free","arguments":{"n":1}}}`))
+	require.Contains(t, words, `at byte 75: the key "name" occurs twice in one object`)
+	require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_write","arguments":{"n":"\ud800"}}}`))
+	require.Contains(t, words, "half a surrogate pair stands for no character")
+	require.Equal(t, http.StatusRequestEntityTooLarge, post("", strings.Repeat(" ", 1<<20)+list))
+	require.Contains(t, words, "more than 1048576 bytes")
 	require.Equal(t, http.StatusOK, post("", list, "Host", "mcp.example.com:8090"))
 	require.Equal(t, http.StatusForbidden, post("", list, "Host", "evil.example"), "the SDK's protection of local servers is on")
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
 )
@@ -27,8 +27,6 @@ const (
 	longest = 23 * time.Hour
 	// maxBody is how many bytes a message of a client may have.
 	maxBody = 1 << 20
-	// maxDepth is how deep the JSON of a message may be nested.
-	maxDepth = 80
 
 	sessionHeader  = "Mcp-Session-Id"
 	canceledMethod = "notifications/cancelled" //nolint:misspell // the word of MCP
@@ -51,15 +49,21 @@ func (s *Server) Handler() http.Handler {
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			http.Error(w, fmt.Sprintf("the message has more than %d bytes", maxBody), http.StatusRequestEntityTooLarge)
+			return
+		}
 		if err != nil {
-			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
+			http.Error(w, "the body did not arrive as a whole", http.StatusBadRequest)
 			return
 		}
 		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
 		_ = control.SetWriteDeadline(s.c.Now().Add(hold + 2*s.c.Handling))
-		if len(body) > 0 && approvals.CheckJSON(body, maxDepth) != nil {
-			http.Error(w, "the message is not JSON that every reader reads alike", http.StatusBadRequest)
-			return
+		if len(body) > 0 {
+			if err := door.CheckJSON("the message", body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
 		}
 		if err := door.CheckIDs(body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)

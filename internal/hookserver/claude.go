@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
 )
@@ -37,7 +36,6 @@ const (
 	// maxUnproven is how much is read of a question whose sender proves no agent:
 	// enough to tell whether the answer decides.
 	maxUnproven = 64 << 10
-	maxDepth    = 80
 )
 
 // Answers reports whether a request for this path is one for [Server.Hooks]: also
@@ -259,8 +257,8 @@ func (h hook) decides() bool {
 // reads alike.
 func readHook(body []byte) (hook, error) {
 	var h hook
-	if err := approvals.CheckJSON(body, maxDepth); err != nil {
-		return h, errors.New("the question is not JSON that every reader reads alike")
+	if err := door.CheckJSON("the question", body); err != nil {
+		return h, err
 	}
 	doc := map[string]json.RawMessage{}
 	if err := json.Unmarshal(body, &doc); err != nil {

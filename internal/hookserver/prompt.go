@@ -59,8 +59,12 @@ func (s *Server) Prompt() http.Handler {
 			opts.hold = promptHold
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			http.Error(w, fmt.Sprintf("the message has more than %d bytes", maxBody), http.StatusRequestEntityTooLarge)
+			return
+		}
 		if err != nil {
-			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
+			http.Error(w, "the body did not arrive as a whole", http.StatusBadRequest)
 			return
 		}
 		if err := door.CheckIDs(body); err != nil {
@@ -137,8 +141,8 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 // readPrompt reads what a permission prompt is asked.
 func readPrompt(raw json.RawMessage) (intake.Call, error) {
 	call := intake.Call{ID: "call"}
-	if err := approvals.CheckJSON(raw, maxDepth); err != nil {
-		return call, errors.New("the question is not JSON that every reader reads alike")
+	if err := door.CheckJSON("the question", raw); err != nil {
+		return call, err
 	}
 	doc := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &doc); err != nil {
