@@ -1,6 +1,7 @@
 package hookserver
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -254,15 +255,25 @@ func (h hook) decides() bool {
 }
 
 // readHook reads the keys exactly as they are named, from JSON that every reader
-// reads alike.
+// reads alike. What a tool said need not be that, after the call: an agent may have cut it
+// within a character.
 func readHook(body []byte) (hook, error) {
 	var h hook
-	if err := door.CheckJSON("the question", body); err != nil {
-		return h, err
-	}
+	unclear := door.CheckJSON("the question", body)
 	doc := map[string]json.RawMessage{}
 	if err := json.Unmarshal(body, &doc); err != nil {
-		return h, errors.New("the question is not a JSON object")
+		return h, cmp.Or(unclear, errors.New("the question is not a JSON object"))
+	}
+	if unclear != nil {
+		rest := body
+		for _, key := range []string{"tool_response", "error"} {
+			if said := doc[key]; len(said) > 0 {
+				rest = bytes.Replace(rest, said, []byte(`""`), 1)
+			}
+		}
+		if door.CheckJSON("the question", rest) != nil {
+			return h, unclear
+		}
 	}
 	var server struct{ Name string }
 	for key, to := range map[string]any{
@@ -274,5 +285,8 @@ func readHook(body []byte) (hook, error) {
 		}
 	}
 	h.server, h.input, h.response = server.Name, doc["tool_input"], doc["tool_response"]
+	if unclear != nil && h.decides() {
+		return h, unclear
+	}
 	return h, nil
 }

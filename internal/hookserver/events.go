@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/door"
@@ -199,5 +200,5 @@ func excerpt(raw json.RawMessage) string {
 		}
 		return *doc.Stdout
 	}
-	return string(raw)
+	return strings.ToValidUTF8(string(raw), "\ufffd")
 }

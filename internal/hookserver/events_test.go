@@ -44,6 +44,32 @@ func TestTheCardLearnsWhatBecameOfTheCall(t *testing.T) {
 	}
 }
 
+// A coding agent in JavaScript can cut what a tool said between the halves of a
+// character.
+func TestAResultThatIsCutWithinACharacterIsReported(t *testing.T) {
+	cut := "\"deployed \\ud83d\""
+	w := newWorld(t)
+	report := func(event, more string) *intake.Report {
+		q, answer := w.later(bash("t1", "make deploy"))
+		w.decide(q, approvals.Approve, "")
+		require.Equal(t, "allow", (<-answer).Decision)
+		require.Empty(t, w.now("", after(event, more)))
+		return w.stands(q.ID).Report
+	}
+	require.Equal(t, "deployed \ufffd", report("PostToolUse", `,"tool_response":{"stdout":`+cut+`}`).Excerpt)
+	require.Equal(t, "deployed \ufffd", report("PostToolUseFailure", `,"error":`+cut).Words)
+	require.Equal(t, "[\"\ufffd\"]", report("PostToolUse", `,"tool_response":["`+"\xff"+`"]`).Excerpt)
+
+	for name, question := range map[string]string{
+		"an event that decides":    body("PreToolUse", "t2", "Bash", deploy+`,"tool_response":`+cut),
+		"an event twice":           after("PostToolUse", `,"tool_response":`+cut+`,"hook_event_name":"PreToolUse"`),
+		"the input":                body("PostToolUse", "t2", "Bash", `{"command":`+cut+`},"tool_response":`+cut),
+		"what the tool said twice": after("PostToolUse", `,"tool_response":`+cut+`,"tool_response":`+cut),
+	} {
+		require.Contains(t, w.now("", question).Reason, "not JSON that every reader reads alike", name)
+	}
+}
+
 // A coding agent says so after every call, so it must not cost more the longer the
 // session is.
 func TestWhatBecameOfACallIsStoredAtTheSameCostInALongSession(t *testing.T) {
