@@ -83,6 +83,14 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	}
 }
 
+// unreported says what is not known to Countersign of an event that decides nothing.
+var unreported = map[string]string{
+	"ran":     "the tool ran, but its card does not say so",
+	"failed":  "the tool ran and failed, but its card does not say so",
+	"not_run": "the tool did not run, but its card does not say so",
+	"ended":   "the session ended, but its requests may still be open",
+}
+
 // stopped says why the hook has to end.
 func stopped(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errTooLong) {
@@ -106,11 +114,9 @@ func run(ctx context.Context, c Config, form form, in io.Reader, out io.Writer) 
 		return fmt.Errorf("not run: %w", err)
 	}
 	api, err := newAPI(c)
-	if err != nil {
-		return fmt.Errorf("not run: %w", err)
-	}
 	var answer []byte
 	switch {
+	case err != nil:
 	case ask.decides:
 		var v verdict
 		if v, err = api.decide(ctx, c, form, ask); err == nil {
@@ -119,8 +125,11 @@ func run(ctx context.Context, c Config, form form, in io.Reader, out io.Writer) 
 	default:
 		answer, err = []byte("{}"), api.after(ctx, ask)
 	}
-	if err != nil {
+	switch {
+	case err != nil && ask.decides:
 		return fmt.Errorf("not run: %w. Nobody denied this call", err)
+	case err != nil: // the model may read this, also of a call that has run
+		return fmt.Errorf("%s: %w", cmp.Or(unreported[ask.outcome], "Countersign is not set up"), err)
 	}
 	if ctx.Err() != nil {
 		return stopped(ctx)

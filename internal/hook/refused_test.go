@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +50,25 @@ func TestAnEventAfterACallDecidesNothing(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, hook.Run(t.Context(), a.config(kind), strings.NewReader(q), &out), "%s %s", kind, q)
 		require.JSONEq(t, `{}`, out.String())
+	}
+}
+
+// Claude Code shows the model the error of a hook also after a call. A model that reads
+// that its call did not run makes it again.
+func TestAnErrorAfterACallDoesNotSayThatTheCallDidNotRun(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	after := `{"session_id":"s","hook_event_name":%q,"tool_name":"T","tool_use_id":"t","tool_input":{},"error":"x"}`
+	for event, says := range map[string]string{
+		"PostToolUse": "the tool ran, ", "PostToolUseFailure": "the tool ran and failed, ", "PermissionDenied": "the tool did not run, ",
+		"SessionEnd": "the session ended, ", "PreToolUse": "not run: ",
+	} {
+		for name, url := range map[string]string{"cannot be reached": gone.URL, "URL of Countersign is missing": ""} {
+			c := hook.Config{URL: url, Token: "t", Kind: hook.ClaudeCode, Now: time.Now}
+			err := hook.Run(t.Context(), c, strings.NewReader(fmt.Sprintf(after, event)), io.Discard)
+			require.ErrorContains(t, err, name)
+			require.True(t, strings.HasPrefix(err.Error(), says), err)
+		}
 	}
 }
 
