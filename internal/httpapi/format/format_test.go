@@ -182,6 +182,17 @@ func TestOpenAIInterruptionsAreAnsweredByTheirCallIDs(t *testing.T) {
 	require.NotContains(t, string(out), `"approve":true`, "it would run with the arguments that nobody approved")
 }
 
+// Two namespaces can have a tool of one name, and a rule about one is not about the other.
+func TestAnOpenAIToolIsNamedWithItsNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{`"prod"`: "prod.lookup", `"lookup"`: "lookup", `""`: "lookup", `null`: "lookup"} {
+		r, err := format.Read(format.OpenAIAgents, json.RawMessage(`[{"type":"tool_approval_item","rawItem":{"callId":"a","name":"lookup","namespace":`+namespace+`}}]`), nil)
+		require.NoError(t, err)
+		require.Equal(t, want, r.Calls[0].Tool)
+	}
+	_, err := format.Read(format.OpenAIAgents, json.RawMessage(`[{"type":"tool_approval_item","rawItem":{"callId":"a","name":"lookup","namespace":1}}]`), nil)
+	require.ErrorContains(t, err, "/0/rawItem/namespace")
+}
+
 // The words differ by outcome: silence is not a denial.
 func TestEveryOutcomeHasItsOwnWords(t *testing.T) {
 	seen := map[string]intake.Outcome{}

@@ -16,7 +16,8 @@ const (
 // readOpenAI reads the interruptions of OpenAI's Agents SDK, as JSON.stringify or
 // to_json writes them: a list, or an object that has it under that name. The SDK
 // takes no other arguments back, so the call cannot be edited, unless the caller runs
-// what a claim returns.
+// what a claim returns. A tool of a namespace has the name that the SDK gives it,
+// NAMESPACE.TOOL: another namespace may have a tool of the same name.
 func readOpenAI(body json.RawMessage) (Reading, error) {
 	list := Value{Raw: body}
 	if list.has("interruptions") {
@@ -78,6 +79,12 @@ func readInterruption(item Value) (intake.Call, error) {
 	}
 	if err != nil {
 		return intake.Call{}, err
+	}
+	switch space, err := call["namespace"].Text(maxName); {
+	case err != nil:
+		return intake.Call{}, err
+	case space != "" && space != tool: // the SDK loads a tool later under a namespace of its name
+		tool = space + "." + tool
 	}
 	args, err := call["arguments"].argsText()
 	return intake.Call{ID: approvals.ToolCallID(id), Tool: tool, Args: args}, err
