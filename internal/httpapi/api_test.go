@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,8 +126,24 @@ func TestACallThatNobodyApprovedIsNotClaimedOnceThePolicyAsks(t *testing.T) {
 	w.policy.Set("free", approvals.Ask{Requirement: intaketest.Needs(1), Rule: "asks@1"})
 	got := w.claim(q.ID, "c1")
 	require.Equal(t, "not-approved", got.kind(t))
-	require.Contains(t, string(got.body), "nobody has approved it; ask again")
+	require.Contains(t, string(got.body), "nobody has approved it; ask again under another name")
 	require.NotContains(t, w.log.String(), "level=ERROR")
+}
+
+// Whoever repeats the request finds it as it is, so the error says how to ask anew.
+func TestADecisionThatLapsedIsAskedAboutAnewUnderAnotherName(t *testing.T) {
+	w := newWorld(t)
+	const named = `{"external_id":"%s","calls":[{"id":"c1","tool":"refund"}]}`
+	q := w.post(fmt.Sprintf(named, "a"))
+	w.decide(q.ID, "c1", approvals.Approve, "")
+	w.ahead.Store(int64(24 * time.Hour))
+	got := w.claim(q.ID, "c1")
+	require.Equal(t, "decision-lapsed", got.kind(t))
+	require.Contains(t, string(got.body), "ask again under another name")
+	require.Equal(t, q.ID, w.post(fmt.Sprintf(named, "a")).ID)
+	again := w.post(fmt.Sprintf(named, "b"))
+	require.NotEqual(t, q.ID, again.ID)
+	require.Equal(t, "pending", again.Status)
 }
 
 // Who claims a call can parse its arguments, also if the agent sent none.

@@ -11,6 +11,9 @@ import (
 	"github.com/countersign/countersign/internal/intake"
 )
 
+// askAnew is what to do where a request has come to nothing: it is kept under its names.
+const askAnew = "ask again under another name, because the same external_id or Idempotency-Key finds this request again"
+
 // ofIntake is the problem that an error of the intake or of a format is, or nil.
 func ofIntake(err error) *problem {
 	if f, ok := errors.AsType[*format.RequestError](err); ok {
@@ -46,10 +49,10 @@ func ofIntake(err error) *problem {
 	case errors.Is(err, intake.ErrKeyReused):
 		return refuse(kindKeyReused, "")
 	case errors.Is(err, intake.ErrTooLate):
-		return refuse(kindLapsed, "")
+		return refuse(kindLapsed, "%s", askAnew)
 	case errors.Is(err, intake.ErrNowAsks):
 		const why = "the policy asks for approval of the call by now"
-		return refuse(kindNotApproved, "%s, and nobody has approved it; ask again", why).with("reason", why)
+		return refuse(kindNotApproved, "%s, and nobody has approved it; %s", why, askAnew).with("reason", why)
 	case errors.Is(err, intake.ErrNotClaimed):
 		return refuse(kindNotExternal, "the call was not claimed")
 	case errors.Is(err, intake.ErrReported):

@@ -38,7 +38,7 @@ var (
 	kindSettled      = kind{"settled", http.StatusConflict, "The request is settled", "It has its outcomes, which never change. The member outcomes lists them by call."}
 	kindNotApproved  = kind{"not-approved", http.StatusConflict, "The call may not run", "Only an approved call can be claimed. The member outcome says what became of it."}
 	kindClaimed      = kind{"already-claimed", http.StatusConflict, "The decision was claimed before", "A decision is for one execution. If the claim was not yours, do not run the call."}
-	kindLapsed       = kind{"decision-lapsed", http.StatusConflict, "The decision was not claimed in time", "Ask again."}
+	kindLapsed       = kind{"decision-lapsed", http.StatusConflict, "The decision was not claimed in time", "Ask again under another name: the same external_id or Idempotency-Key finds this request again."}
 	kindNotExternal  = kind{"not-reportable", http.StatusConflict, "The call does not take this result", "An approved call is reported after it was claimed; a call that is to be fulfilled takes one result."}
 	kindOtherFormat  = kind{"other-format", http.StatusConflict, "The answer cannot be written in this format", "Answers by position exist only in the format that the request was handed in with."}
 	kindLimited      = kind{"too-many-requests", http.StatusTooManyRequests, "Too many requests", "Send the request again after the time in Retry-After."}
