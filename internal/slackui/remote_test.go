@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // elsewhere makes the run of the batch one of an agent that runs elsewhere, to
@@ -186,4 +187,26 @@ func TestACardSaysWhoseWordItIsThatACallRan(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, strings.ReplaceAll(all[0].Shown(), "\n", ""), want)
 	}
+}
+
+// Nothing happens to the batch then, so the card has to be drawn by the clock.
+func TestACardSaysWhenAnApprovalCannotBeUsedAnyMore(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	b := o.opens("", call("a", "Bash", `{"command":"make"}`, sre))
+	m := o.drawnElsewhere(b)
+	o.press("U0BOB", m, "approve", 0)
+	shown := func() string {
+		all, err := o.Messages("U0BOB", "C0OPS", "")
+		require.NoError(t, err)
+		return strings.ReplaceAll(all[0].Shown(), "\n", "")
+	}
+	var later *slackapi.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+	require.Contains(t, shown(), "The agent hasn't used the approval yet.")
+	o.now.move(later.After - time.Second)
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+	require.Equal(t, time.Second, later.After)
+	o.now.move(later.After)
+	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
+	require.Contains(t, shown(), "Not used in time: the agent has to ask again.")
 }

@@ -86,6 +86,23 @@ func (r row) notYet() string {
 	return sayNoRecord
 }
 
+// Unused reports whether an approval of the batch that its agent has not used has lapsed,
+// and when the next one lapses; zero if none does.
+func Unused(b approvals.Batch, now time.Time) (lapsed bool, next time.Time) {
+	for _, a := range b.Approvals {
+		if b.Executor == "" || !b.Settled() || a.Status != approvals.Approved || a.Execution.State != "" {
+			continue
+		}
+		switch until := b.UsableUntil(a); {
+		case !now.Before(until):
+			lapsed = true
+		case next.IsZero() || until.Before(next):
+			next = until
+		}
+	}
+	return lapsed, next
+}
+
 // took is how long the calls of a row ran.
 func (r row) took() string {
 	var all []time.Duration

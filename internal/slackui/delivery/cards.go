@@ -144,7 +144,7 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			return 0, err
 		}
 		if !h.Body.outdated(b) { // Adopt may have added a copy meanwhile
-			return b.Version, c.askAgain(&h.Body, asked)
+			return b.Version, c.askAgain(b, &h.Body, asked)
 		}
 	}
 	return 0, fmt.Errorf("draw batch %s: %w", b.ID, errUnsettled)
@@ -208,10 +208,11 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 // is none, it posts one if the placement has the part.
 func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, part int, t target, r Placement) error {
 	here, old := 0, []Anchor(nil)
+	lapsed, _ := card.Unused(b, c.Now())
 	for _, a := range h.Body.Anchors {
 		if a.Part == part && t.has(a) {
 			here++
-			if a.Version < b.Version || t.mayBeOver(b) {
+			if a.Version < b.Version || t.mayBeOver(b) || lapsed { // else it shows this already
 				old = append(old, a)
 			}
 		}

@@ -63,11 +63,14 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	})
 }
 
-// askAgain returns a [*slackapi.LaterError] if whom the batch asks changes though the batch
-// does not: when somebody is back for whom a delegate was asked, and when somebody joins a
-// group of which nobody could be asked.
-func (c *Cards) askAgain(body *anchors, asked []audience) error {
+// askAgain returns a [*slackapi.LaterError] if whom the batch asks, or what its cards show,
+// changes though the batch does not: when somebody is back for whom a delegate was asked, when
+// somebody joins a group of which nobody could be asked, and when an approval lapses.
+func (c *Cards) askAgain(b approvals.Batch, body *anchors, asked []audience) error {
 	var first slackapi.Soonest
+	if _, lapses := card.Unused(b, c.Now()); !lapses.IsZero() {
+		first.Add(&slackapi.LaterError{After: lapses.Sub(c.Now()), Err: errUnused})
+	}
 	for _, of := range asked {
 		if !of.until.IsZero() {
 			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAskAgain})
@@ -79,7 +82,10 @@ func (c *Cards) askAgain(body *anchors, asked []audience) error {
 	return first.Err()
 }
 
-var errAskAgain = errors.New("others may be asked later")
+var (
+	errAskAgain = errors.New("others may be asked later")
+	errUnused   = errors.New("the approval may still be used")
+)
 
 // unaskedOf reports whether nobody was asked about the call, and why.
 func (a *anchors) unaskedOf(of audience, sent map[approvals.UserID]target) (card.Unasked, bool) {
