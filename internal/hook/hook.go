@@ -166,7 +166,8 @@ func read(ctx context.Context, in io.Reader) (map[string]json.RawMessage, error)
 	case r.err != nil:
 		return nil, fmt.Errorf("not run: read the question: %w", r.err)
 	case len(r.raw) > maxInput:
-		return nil, fmt.Errorf("not run: the question has more than %d bytes", maxInput)
+		// It may be about a call that has run, whose result is large.
+		return nil, fmt.Errorf("not answered: the question has more than %d bytes. A call that waits for the answer must not run", maxInput)
 	case bad != nil:
 		return nil, fmt.Errorf("not run: the question on standard input %w", bad)
 	}
