@@ -223,6 +223,7 @@ func TestAnAgentListsItsOwnRequests(t *testing.T) {
 		w.do(http.MethodGet, "/v1/approvals"+query, claudeToken, "").json(t, &list)
 		require.Len(t, list.Approvals, want, query)
 	}
+	require.Contains(t, string(w.do(http.MethodGet, "/v1/approvals?limit=100000", claudeToken, "").body), "must be between 1 and")
 	for _, bad := range []string{"?status=open", "?limit=0", "?limit=x", "?limit=60000"} {
 		require.Equal(t, http.StatusUnprocessableEntity, w.do(http.MethodGet, "/v1/approvals"+bad, claudeToken, "").status, bad)
 	}

@@ -159,7 +159,7 @@ func (c caller) limit() (int, error) {
 	if !q.Has("limit") {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
+	n, err := strconv.ParseUint(q.Get("limit"), 10, 31)
 	if err != nil || n == 0 {
 		return 0, &format.RequestError{At: "limit", Problem: "must be a whole number of at least 1"}
 	}
