@@ -31,10 +31,8 @@ func shownInput(args json.RawMessage, writeOnly []string) json.RawMessage {
 // shownJSON is a value as the client gets it. One that no client takes, or that could
 // not be sent back to us with the history, is a text: it would end the chat.
 func shownJSON(raw json.RawMessage) json.RawMessage {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
 	var v any
-	if approvals.CheckJSON(raw, shownDepth) != nil || d.Decode(&v) != nil || pollutes(v) {
+	if approvals.CheckJSON(raw, shownDepth) != nil || json.Unmarshal(raw, &v) != nil || pollutes(v) {
 		return quoted(string(raw))
 	}
 	return raw

@@ -29,6 +29,7 @@ func TestWhatAClientCannotTakeOrSendBackIsAText(t *testing.T) {
 		"no constructor":               {`{"constructor":null}`, true},
 		"half a surrogate pair":        {`{"a":"\ud83d"}`, true},
 		"a key twice":                  {`{"a":1,"a":2}`, true},
+		"a number that is no double":   {`{"a":1e400}`, true}, // sent back as null
 		"as deep as arguments may be":  {nested(64), false},
 		"deeper":                       {nested(65), true},
 	} {
@@ -39,6 +40,7 @@ func TestWhatAClientCannotTakeOrSendBackIsAText(t *testing.T) {
 			}
 			c := &call{id: "c1", name: "look", args: json.RawMessage(tt.value)}
 			require.Equal(t, string(want), string(c.input()))
+			require.True(t, sameInput(c.input(), c.input()), "it can be approved")
 
 			c.result = agentrun.ToolReturn{CallID: "c1", Outcome: agentrun.OutcomeSuccess, Content: json.RawMessage(tt.value)}
 			out := newTeller(Common, "U0ALICE", false).results(&step{calls: []*call{c}})
