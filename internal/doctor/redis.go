@@ -37,6 +37,8 @@ func (c *checker) checkRedis(ctx context.Context) {
 	switch unknown, err := state.Permissions(ctx, client, c.config.Redis.Prefix); {
 	case unknown:
 		c.unknown("permit MULTI and DISCARD to its user for this check", "Redis: whether it permits every command to the bot")
+	case redis.HasErrorPrefix(err, "unknown command"):
+		c.problem("take rename-command out of the configuration of Redis", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		c.problem("give this user of Redis what docs/settings.md says at redis.user (ACL SETUSER)", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case err != nil:

@@ -35,7 +35,8 @@ const chunk = 100
 // written if all of it does. All keys are in one slot. Its methods take the
 // typed keys of keys.go, so that no command can meet a key of another type:
 // a script would fail half way, and Redis does not roll back. So it would at a
-// command that the user of the bot may not run, which [Store.LayOut] rules out.
+// command that the user of the bot may not run, which [Store.LayOut] rules out at the
+// start, and the script itself from Redis 7.0 on.
 type change struct {
 	partition int
 	attempt   string // eight letters that name this change among all with its request

@@ -62,6 +62,27 @@ local function words(last)
   return redis.call(ARGV[at + 1], unpack(ARGV, at + 3, last))
 end
 
+-- Returns an error if the user may not run one of the commands that write. Redis keeps
+-- what a script wrote before a command that it refuses, so all are asked about first.
+-- Redis before 7.0 cannot be asked.
+local function refusal()
+  local asked, i = {}, at
+  local function refuses(command, on)
+    if asked[command] then return end
+    asked[command] = true
+    local known, may = pcall(redis.acl_check_cmd, command, on)
+    return not (known and may) and redis.error_reply('NOPERM ' .. command .. ' is not permitted to the bot; nothing was stored')
+  end
+  if not redis.acl_check_cmd then return end
+  local refused = document and refuses('HSET', KEYS[1])
+  while ARGV[i] and not refused do
+    local key = ARGV[i + 1] == 'EXISTS' and 1 or tonumber(ARGV[i + 2])
+    refused = refuses(ARGV[i + 1], KEYS[key] or ARGV[i + 3])
+    i = i + 1 + tonumber(ARGV[i])
+  end
+  return refused
+end
+
 local first, after = 0 -- what the field will hold
 if document then
   local is = redis.call('HMGET', KEYS[1], 'v', memory)
@@ -90,6 +111,8 @@ for n = 1, checks do
   at = last + 1
 end
 if memory == 'r' and remembered() then return unless_applied() end
+local refused = refusal()
+if refused then return refused end
 if own and keep ~= '' and not redis.call('SET', own, attempt, 'PX', keep, 'NX') then return unless_applied() end
 if document then redis.call('HSET', KEYS[1], memory, after, unpack(ARGV, 5, 4 + tonumber(ARGV[4]))) end
 while ARGV[at] do

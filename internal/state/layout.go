@@ -59,10 +59,10 @@ func (s *conn) LayOut(ctx context.Context) error {
 	return s.checkLayout(ctx)
 }
 
-// checkPermissions asks whether Redis permits the commands of the scripts. It refuses one
-// within a script when it comes to it, and keeps what the script wrote before, so half of a
-// change would be stored. None of these commands writes anything: the layout is a text that
-// exists, and the other key does not.
+// checkPermissions asks whether Redis permits the commands of the scripts. Before 7.0 it
+// refuses one within a script when it comes to it, and keeps what the script wrote before, so
+// half of a change would be stored; from then on, the script asks first. None of these
+// commands writes anything: the layout is a text that exists, and the other key does not.
 func (s *conn) checkPermissions(ctx context.Context) error {
 	pipe := s.client.Pipeline()
 	for _, words := range s.commandsOfChanges() {
@@ -72,8 +72,8 @@ func (s *conn) checkPermissions(ctx context.Context) error {
 	return forbidden(asked)
 }
 
-// commandsOfChanges are the commands that scripts run. Where the layout is stored, they
-// change nothing.
+// commandsOfChanges are those that run the scripts, and the commands in these. Where the
+// layout is stored, they change nothing.
 func (s *conn) commandsOfChanges() [][]any {
 	text := string(s.partition(0).layout())
 	nothing := text + ":nothing"
@@ -97,14 +97,16 @@ func (s *conn) commandsOfChanges() [][]any {
 		{"ZREM", nothing, "m"},
 		{"ZREMRANGEBYRANK", nothing, 0, 0},
 		{"ZSCORE", nothing, "m"},
+		{"EVAL", "", 1, nothing},
+		{"EVALSHA", strings.Repeat("0", 40), 1, nothing}, // no script has this name
 	}
 }
 
 // forbidden is the error of the first command that Redis does not permit.
 func forbidden(asked []redis.Cmder) error {
 	for _, cmd := range asked {
-		if err := cmd.Err(); redis.HasErrorPrefix(err, "NOPERM") {
-			return fmt.Errorf("redis does not permit %s to the bot, which would store halves of changes: %w", strings.ToUpper(cmd.Name()), err)
+		if err := cmd.Err(); notPermitted(err) {
+			return fmt.Errorf("redis does not permit %s to the bot: %w", strings.ToUpper(cmd.Name()), err)
 		}
 	}
 	return nil

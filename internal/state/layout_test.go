@@ -4,10 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -50,13 +52,75 @@ func TestAUserWhoMayNotRunEveryCommandOfAChangeIsRefused(t *testing.T) {
 	require.NoError(t, layOut("~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get"), "what the settings name")
 	before := server.Client.Keys(ctx, "*").Val()
 	for _, command := range []string{
-		"exists", "hdel", "hget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "unlink",
+		"eval", "evalsha", "exists", "hdel", "hget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "unlink",
 		"xadd", "zadd", "zrem", "zremrangebyrank", "zscore",
 	} {
 		require.ErrorContains(t, layOut("~*", "&*", "+@all", "-"+command), "redis does not permit "+strings.ToUpper(command), command)
 	}
 	require.Equal(t, before, server.Client.Keys(ctx, "*").Val(), "asking writes nothing")
 	require.NoError(t, layOut("~*", "&*", "+@all"))
+}
+
+func TestARedisWithoutACommandOfAChangeIsRefused(t *testing.T) {
+	t.Parallel()
+	server := statetest.NewInstance(t, "--rename-command", "UNLINK", "REMOVED")
+	s, err := state.Open(t.Context(), state.Options{Client: server.Client, Durability: state.None})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.LayOut(t.Context()), "redis does not permit UNLINK to the bot: ERR unknown command")
+}
+
+// A permission that is taken away while the bot runs: a change is stored wholly or not at all,
+// and the bot is not ready until the permission is given back.
+func TestAChangeThatIsNotPermittedAnyMoreStoresNothing(t *testing.T) {
+	t.Parallel()
+	server := statetest.NewInstance(t)
+	ctx := t.Context()
+	user := func(rights ...any) {
+		require.NoError(t, server.Client.Do(ctx, append([]any{"ACL", "SETUSER", "bot"}, rights...)...).Err())
+	}
+	user("on", ">secret", "~*", "&*", "+@all")
+	k := newClock()
+	s, err := state.Open(ctx, state.Options{URL: "redis://bot:secret@" + server.Addr, Durability: state.None, Now: k.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	require.NoError(t, s.LayOut(ctx))
+	for n, rights := range [][2]string{
+		{"-exists", "+exists"},
+		{"-hset", "+hset"},
+		{"-publish", "+publish"},
+		{"resetchannels", "allchannels"},
+		{"-set", "+set"},
+		{"-xadd", "+xadd"},
+		{"-zadd", "+zadd"},
+		{"-zrem", "+zrem"},
+	} {
+		open := openBatch(t, ids{n}.batch("b"), ids{n}.run("r"), 1, time.Time{})
+		opens := approvals.BatchCommit{Request: "open", Batch: open.Batch, Events: open.Events, Args: open.Args}
+		refused := 0
+		for _, change := range []approvals.BatchCommit{opens, decide(t, open.Batch, approvals.Approve, "approve")} {
+			before := dump(t, server.Client, s)
+			user(rights[0])
+			err := s.CommitBatch(ctx, change)
+			if err == nil {
+				user(rights[1])
+				continue
+			}
+			refused++
+			require.ErrorContains(t, err, "NOPERM", rights[0])
+			require.Equal(t, before, dump(t, server.Client, s), "without %s", rights[1])
+			k.Advance(time.Minute)
+			err = s.Writable(ctx)
+			require.Error(t, err, rights[0])
+			require.Contains(t, state.Refusal(err), "redis does not permit the bot a command", rights[0])
+
+			user(rights[1])
+			k.Advance(time.Minute)
+			require.NoError(t, s.Writable(ctx), rights[0])
+			require.NoError(t, s.CommitBatch(ctx, change), rights[0])
+			require.False(t, score(t, server.Client, s, state.Cards, string(change.Batch.ID)).IsZero(), "its card is due")
+		}
+		require.Positive(t, refused, "none of the changes needs %s", rights[1])
+	}
 }
 
 // The same is known of a Redis in which nothing is stored yet, and asking stores nothing.
@@ -95,7 +159,7 @@ func TestPermissionsAreKnownBeforeAnythingIsStored(t *testing.T) {
 			permitted("~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get", "+cluster")
 			permitted("~*", "&*", "+@all")
 			for _, command := range []string{
-				"exists", "get", "hdel", "hget", "hmget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "set", "unlink",
+				"eval", "evalsha", "exists", "get", "hdel", "hget", "hmget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "set", "unlink",
 				"xadd", "zadd", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
 			} {
 				_, err := ask("~*", "&*", "+@all", "-"+command)

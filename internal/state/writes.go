@@ -26,6 +26,8 @@ type writes struct {
 	mu     sync.Mutex
 	failed map[int]error // by partition: the servers of a cluster fail one by one
 	last   time.Time     // when one went through
+	// Redis did not permit a command of a change. An empty change does not need them all.
+	forbidden bool
 
 	asking sync.Mutex // held while someone asks
 	asked  time.Time
@@ -45,6 +47,7 @@ func (w *writes) note(partition int, now time.Time, err error) {
 		w.last = now
 		return
 	}
+	w.forbidden = w.forbidden || notPermitted(err)
 	if w.failed == nil {
 		w.failed = make(map[int]error)
 	}
@@ -59,7 +62,24 @@ func (w *writes) doubtful(now time.Time) (partition int, ok bool) {
 	for n := range w.failed {
 		return n, true
 	}
-	return int(now.Unix() % approvals.Partitions), now.Sub(w.last) >= believed
+	return int(now.Unix() % approvals.Partitions), w.forbidden || now.Sub(w.last) >= believed
+}
+
+// permitted asks again for the permissions of changes, if one was missing.
+func (w *writes) permitted(ctx context.Context, ask func(ctx context.Context) error) error {
+	w.mu.Lock()
+	forbidden := w.forbidden
+	w.mu.Unlock()
+	if !forbidden {
+		return nil
+	}
+	if err := ask(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forbidden = false
+	return nil
 }
 
 // Writable reports whether a change would be stored and be durable. While
@@ -81,7 +101,9 @@ func (s *conn) Writable(ctx context.Context) error {
 		if w.answer != nil && s.now().Sub(w.asked) < between {
 			return w.answer
 		}
-		w.answer = s.confirm(ctx, n, s.barrier)
+		if w.answer = s.confirm(ctx, n, s.barrier); w.answer == nil {
+			w.answer = w.permitted(ctx, s.checkPermissions)
+		}
 		w.asked = s.now()
 		if w.answer != nil {
 			return w.answer
@@ -101,6 +123,13 @@ func NoAnswer(err error) string {
 	return Refusal(err)
 }
 
+// notPermitted reports whether the server does not permit a command to the user of the bot, or
+// does not have it. Of a command within a script Redis 7.0 and older say that in words.
+func notPermitted(err error) bool {
+	return err != nil && (redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command") ||
+		strings.Contains(err.Error(), "The user executing the script can't "))
+}
+
 // Refusal says why the server does not take a change, in words that hold
 // nothing of the change.
 func Refusal(err error) string {
@@ -110,7 +139,6 @@ func Refusal(err error) string {
 		{"MISCONF", "redis cannot write to its disk"},
 		{"NOREPLICAS", "redis misses replicas (min-replicas-to-write)"},
 		{"CLUSTERDOWN", "the redis cluster is down"},
-		{"NOPERM", "redis does not permit the commit script"},
 		{"LOADING", "redis is loading its data"},
 		{"MASTERDOWN", "redis is a replica that has lost its master"},
 		{"BUSY ", "redis is busy with a script that takes too long"},
@@ -125,6 +153,8 @@ func Refusal(err error) string {
 	}
 	var e *notDurableError
 	switch {
+	case notPermitted(err):
+		return "redis does not permit the bot a command that it needs (ACL); the log says which"
 	case errors.As(err, &e):
 		return "redis does not confirm that changes are durable: " + e.why
 	case errors.Is(err, context.DeadlineExceeded):
