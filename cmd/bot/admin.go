@@ -21,8 +21,10 @@ import (
 )
 
 // openAdmin opens the store for a command of the operator, and returns its
-// arguments. Of the environment it needs only what says where Redis is.
-func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
+// arguments. Of the environment it needs only what says where Redis is. What is stored can be
+// looked at in any Redis, even in a full one; to change it, Redis must keep what the
+// configuration requires.
+func openAdmin(ctx context.Context, in *call, changes bool) (a admin, args []string, err error) {
 	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed if it says where Redis is or how to log in there (redis.addresses, redis.tls, redis.user), or sets redis.prefix, redis.durability, retention or webhooks.")
 	data := dataFlag(in)
 	if args, err = in.parse(); err != nil {
@@ -41,16 +43,20 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		return a, nil, err
 	}
 	log := e.NewLogger(in.stderr)
-	if *path == "" {
-		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
+	if *path == "" || !changes {
+		c.Redis.Durability = state.None
 	}
 	store, err := openForCommand(ctx, c, e, log)
 	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge(), configured: *path != "", remote: c.RemoteAgents}, args, err
 }
 
-// administer runs f on the store that the call names.
+// administer runs f, which only reads, on the store that the call names.
 func administer(ctx context.Context, in *call, f func(a admin, args []string) error) error {
-	a, args, err := openAdmin(ctx, in)
+	return administerAs(ctx, in, false, f)
+}
+
+func administerAs(ctx context.Context, in *call, changes bool, f func(a admin, args []string) error) error {
+	a, args, err := openAdmin(ctx, in, changes)
 	if err != nil {
 		return err
 	}
@@ -66,7 +72,7 @@ type done struct {
 // act runs a command that changes something, and prints what it did.
 func act(ctx context.Context, in *call, f func(a admin, args []string) (done, error)) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
-	return administer(ctx, in, func(a admin, args []string) error {
+	return administerAs(ctx, in, true, func(a admin, args []string) error {
 		d, err := f(a, args)
 		switch {
 		case err != nil:

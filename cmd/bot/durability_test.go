@@ -170,3 +170,35 @@ func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
 	ready(http.StatusOK, "ready")
 	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError)
 }
+
+// What is in a Redis can be looked at when that is needed most: while it takes no changes.
+func TestWhatIsStoredCanBeLookedAtInARedisThatTakesNoChanges(t *testing.T) {
+	server := statetest.NewInstance(t)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i.o.Online = false
+	i.check() // writes the file
+	admin := func(args ...string) (said string, err error) {
+		var out, logged strings.Builder
+		err = run(t.Context(), append(append([]string{"admin"}, args...), "--config", i.o.Path), i.o.Environ, &out, &logged)
+		require.Empty(t, logged.String())
+		return out.String(), err
+	}
+	for name, c := range map[string]struct {
+		setting, bad, good string
+		refused            string
+	}{
+		"full":     {"maxmemory", "1", "0", "redis is full (maxmemory): OOM"},
+		"it loses": {"appendfsync", "no", "always", "appendfsync is no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.Set(c.setting, c.bad)
+			defer server.Set(c.setting, c.good)
+			said, err := admin("list")
+			require.NoError(t, err)
+			require.Equal(t, "0 requests wait\n", said)
+			_, err = admin("redraw")
+			require.ErrorContains(t, err, c.refused)
+		})
+	}
+}

@@ -114,10 +114,13 @@ func (s *conn) barrierOf(ctx context.Context, o Options) (barrier, error) {
 		b.disk = false
 		err = s.confirm(ctx, 0, b)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return b, nil
+	case errors.Is(err, approvals.ErrNotDurable):
 		return b, fmt.Errorf("redis does not keep what redis.durability %s promises: %w", o.Durability, err)
 	}
-	return b, nil
+	return b, fmt.Errorf("%s: %w", Refusal(err), err)
 }
 
 // Confirm returns once everything that is stored in the partition of the id is
