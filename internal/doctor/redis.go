@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -30,7 +32,7 @@ func (c *checker) checkRedis(ctx context.Context) {
 	defer cancel()
 	servers, err := state.Servers(ctx, client)
 	if err != nil {
-		c.problem(redisAdvice(err), "Redis: does not answer: %s", err)
+		c.noRedis(err)
 		return
 	}
 	c.all = append(c.all, JudgeRedis(c.config.Redis, servers)...)
@@ -40,19 +42,48 @@ func (c *checker) checkRedis(ctx context.Context) {
 	case redis.HasErrorPrefix(err, "unknown command"):
 		c.problem("take rename-command out of the configuration of Redis", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		c.problem("give this user of Redis what docs/settings.md says at redis.user (ACL SETUSER)", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
+		c.problem(rights, "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case err != nil:
-		c.problem(redisAdvice(err), "Redis: does not answer: %s", err)
+		c.noRedis(err)
 	default:
 		c.fine("Redis: permits every command of a change")
 	}
 }
 
-func redisAdvice(err error) string {
-	for _, refusal := range []string{"NOAUTH", "WRONGPASS", "NOPERM"} {
-		if redis.HasErrorPrefix(err, refusal) {
-			return "correct the user and password in REDIS_URL"
+// noRedis reports why Redis cannot be asked.
+func (c *checker) noRedis(err error) {
+	where, login := "REDIS_URL", "the user and password in REDIS_URL"
+	if len(c.config.Redis.Addresses) > 0 {
+		where, login = "redis.addresses", "redis.user and REDIS_PASSWORD"
+	}
+	if _, refused := errors.AsType[*tls.CertificateVerificationError](err); refused {
+		c.problem("correct redis.tls.ca_file or redis.tls.server_name, or the certificate of Redis", "Redis: shows a certificate that is not accepted: %s", err)
+		return
+	}
+	if state.RefusesCertificate(err) {
+		c.problem("correct redis.tls.cert_file and key_file, or the CA that Redis has for clients (tls-ca-cert-file)", "Redis: does not accept the certificate of the bot: %s", err)
+		return
+	}
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		c.problem("check "+where+", and that this machine can reach it", "Redis: does not answer: %s", err)
+		return
+	}
+	advice := "look at its log"
+	for _, known := range []struct{ prefix, advice string }{
+		{"NOAUTH", "correct " + login},
+		{"WRONGPASS", "correct " + login},
+		{"NOPERM", rights},
+		{"LOADING", "wait until it has read its data; its log says how far it is"},
+		{"MISCONF", "look at its disk and its log"},
+		{"BUSY ", "end the script that keeps it busy (SCRIPT KILL)"},
+		{"max number of clients reached", "raise its maxclients, or see who holds its connections (CLIENT LIST)"},
+	} {
+		if redis.HasErrorPrefix(err, known.prefix) {
+			advice = known.advice
 		}
 	}
-	return "check REDIS_URL, and that this machine can reach it"
+	c.problem(advice, "Redis: answers with an error: %s", err)
 }
+
+const rights = "give this user of Redis what docs/settings.md says at redis.user (ACL SETUSER)"

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"bufio"
 	"net"
 	"strings"
 	"testing"
@@ -60,11 +61,50 @@ func TestCheckOfRedis(t *testing.T) {
 	require.Empty(t, client.Keys(t.Context(), "*").Val(), "a check stores nothing")
 	i.env["REDIS_URL"] = "unix://bot:hunter33@" + client.Options().Addr
 	found = i.check()
-	require.Contains(t, found, "problem          Redis: does not answer: WRONGPASS")
+	require.Contains(t, found, "problem          Redis: answers with an error: WRONGPASS")
 	require.Contains(t, found, "-> correct the user and password in REDIS_URL")
 	require.NotContains(t, found, "hunter")
 	i.env["REDIS_URL"] = "redis://127.0.0.1:1"
 	require.Contains(t, i.check(), "-> check REDIS_URL")
+}
+
+// A Redis that is reached and does not work is not one that cannot be reached.
+func TestCheckOfARedisThatAnswersWithAnError(t *testing.T) {
+	for answer, advice := range map[string]string{
+		"LOADING Redis is loading the dataset in memory":                           "wait until it has read its data",
+		"MISCONF Errors writing to the AOF file: No space left on device":          "look at its disk and its log",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL":       "SCRIPT KILL",
+		"NOPERM this user has no permissions to run the 'ping' command":            "docs/settings.md says at redis.user",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is 'no'": "look at its log",
+	} {
+		t.Run(answer[:6], func(t *testing.T) {
+			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = l.Close() })
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer func() { _ = c.Close() }()
+						for commands := bufio.NewScanner(c); commands.Scan(); {
+							if strings.HasPrefix(commands.Text(), "*") {
+								_, _ = c.Write([]byte("-" + answer + "\r\n"))
+							}
+						}
+					}()
+				}
+			}()
+			i := newInstallation(t, slacksim.Config{})
+			i.env["REDIS_URL"] = "redis://" + l.Addr().String()
+			found := i.check()
+			require.Contains(t, found, "problem          Redis: answers with an error: "+answer)
+			require.Contains(t, found, advice)
+			require.NotContains(t, found, "check REDIS_URL")
+		})
+	}
 }
 
 func TestCheckOfEveryNodeOfACluster(t *testing.T) {

@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net/http/httptest"
@@ -177,4 +178,21 @@ func TestACertificateThatIsNotAcceptedIsSaid(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: server.Listener.Addr().String(), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxRetries: -1})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	require.Equal(t, "redis shows a certificate that the bot does not accept; the log says why", state.NoAnswer(c.Ping(t.Context()).Err()))
+}
+
+// A server that asks for certificates ends the handshake with the bot.
+func TestAServerThatDoesNotAcceptOurCertificateIsSaid(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	c := redis.NewClient(&redis.Options{Addr: server.Listener.Addr().String(), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, MaxRetries: -1})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	err := c.Ping(t.Context()).Err()
+	require.ErrorContains(t, err, "certificate required")
+	require.Equal(t, "redis does not accept the certificate of the bot; the log says why", state.NoAnswer(err))
 }

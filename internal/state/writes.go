@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -117,10 +118,20 @@ func NoAnswer(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "redis shows a certificate that the bot does not accept; the log says why"
 	}
+	if RefusesCertificate(err) {
+		return "redis does not accept the certificate of the bot; the log says why"
+	}
 	if unanswered(err) {
 		return "redis does not answer"
 	}
 	return Refusal(err)
+}
+
+// RefusesCertificate reports whether the server ended the TLS handshake: mostly because of the
+// certificate of the bot, or because it has none.
+func RefusesCertificate(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "remote error"
 }
 
 // notPermitted reports whether the server does not permit a command to the user of the bot, or
