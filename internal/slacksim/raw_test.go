@@ -47,7 +47,29 @@ func TestJSONWithoutCharsetIsAWarning(t *testing.T) {
 
 func TestUnknownMethod(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
-	require.Equal(t, map[string]any{"ok": false, "error": "unknown_method"}, w.call(t, "chat.nope", nil))
+	require.Equal(t, map[string]any{"ok": false, "error": "unknown_method", "req_method": "chat.nope"}, w.call(t, "chat.nope", nil))
+}
+
+// A method that Slack has is not called unknown: its name is right, and it is
+// missing here, or retired there.
+func TestMethodsThatAreNotSimulated(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for name, want := range map[string][2]string{
+		"files.getUploadURLExternal": {"not_simulated", "[ERROR] Slack has files.getUploadURLExternal, but slacksim does not"},
+		"admin.users.list":           {"not_simulated", "[ERROR] Slack has admin.users.list, but slacksim does not"},
+		"files.upload":               {"method_deprecated", "[ERROR] Slack has retired files.upload"},
+		"channels.list":              {"method_deprecated", "[ERROR] Slack has retired channels.list"},
+		"rtm.connect": {
+			"not_allowed_token_type", "[ERROR] rtm.connect takes tokens of classic apps only; use the Events API or Socket Mode",
+		},
+	} {
+		require.Equal(t, map[string]any{
+			"ok": false, "error": want[0], "req_method": name, "response_metadata": map[string]any{"messages": []any{want[1]}},
+		}, w.call(t, name, nil))
+	}
+	for _, name := range slacksim.Absent() {
+		require.NotContains(t, slacksim.Methods(), name)
+	}
 }
 
 func TestRequiredArgumentsAreNamed(t *testing.T) {

@@ -77,9 +77,12 @@ func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var answer object
-	if fault != nil && fault.Error != "" {
+	switch {
+	case fault != nil && fault.Error != "":
 		answer = object{"ok": false, "error": fault.Error}
-	} else {
+	case m == nil:
+		answer = unknown(name)
+	default:
 		answer = s.answer(m, a, problem)
 	}
 	s.journal.logged(entry, http.StatusOK, encodeJSON(answer))
@@ -105,9 +108,6 @@ func (s *webAPI) scopeHeaders(h http.Header, m *method, token string) {
 
 // answer runs one call and returns its JSON. The caller holds mu.
 func (s *webAPI) answer(m *method, a args, problem string) object {
-	if m == nil {
-		return object{"ok": false, "error": "unknown_method"}
-	}
 	c := &call{args: a}
 	result, f := s.checked(m, c, problem)
 	if f == nil {
