@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
@@ -178,15 +180,19 @@ func (s *interactions) viewInteraction(kind string, p *Person, v *view) object {
 	return o
 }
 
+// echoed are the fields of an element that its entry in actions repeats, beside
+// what was chosen in it at first.
+var echoed = []string{"text", "value", "style", "confirm", "placeholder", "workflow"}
+
 // act returns the entry of the payload's actions, and the new state of
 // elements that have one.
 func (s *interactions) act(b, e object, in Click) (action, state object, err error) {
 	action = object{
 		"type": e["type"], "action_id": e["action_id"], "block_id": b["block_id"], "action_ts": s.nextTS(),
 	}
-	for _, name := range []string{"text", "value", "style", "confirm", "placeholder", "initial_option", "initial_options", "workflow"} {
-		if e[name] != nil {
-			action[name] = e[name]
+	for name, v := range e {
+		if v != nil && (slices.Contains(echoed, name) || (strings.HasPrefix(name, "initial_") && name != "initial_value")) {
+			action[name] = v
 		}
 	}
 	switch kind := str(e["type"]); {

@@ -191,6 +191,64 @@ func TestMenusSendWhatWasChosen(t *testing.T) {
 	require.ErrorIs(t, err, slacksim.ErrBadInput)
 }
 
+// The entry of an element repeats what was chosen in it at first, and the zone of a time.
+func TestActionsRepeatTheInitialChoice(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	ts := w.post(t, inActions(
+		`{"type":"datepicker","action_id":"day","initial_date":"2026-01-01"},{"type":"users_select","action_id":"who","initial_user":"U0BOB"},`+
+			`{"type":"timepicker","action_id":"time","initial_time":"08:00","timezone":"Europe/Berlin"}`))
+	for action, c := range map[string]struct {
+		value string
+		want  map[string]any
+	}{
+		"day":  {"2026-12-24", map[string]any{"type": "datepicker", "selected_date": "2026-12-24", "initial_date": "2026-01-01"}},
+		"who":  {"carol", map[string]any{"type": "users_select", "selected_user": "U0CAROL", "initial_user": "U0BOB"}},
+		"time": {"09:30", map[string]any{"type": "timepicker", "selected_time": "09:30", "initial_time": "08:00", "timezone": "Europe/Berlin"}},
+	} {
+		in := click(ts, action)
+		in.Value = c.value
+		_, err := w.Click(in)
+		require.NoError(t, err)
+		p := w.app.last(t, "/interactivity").payload(t)
+		got := dig(t, p, "actions", 0).(map[string]any)
+		block := got["block_id"].(string)
+		for _, name := range []string{"action_id", "block_id", "action_ts"} {
+			delete(got, name)
+		}
+		require.Equal(t, c.want, got)
+		require.Equal(t, "Europe/Berlin", dig(t, p, "state", "values", block, "time", "timezone"))
+	}
+}
+
+// What nobody can choose in Slack's client is refused, and the app hears nothing.
+func TestWhatCannotBeChosenIsRefused(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	ts := w.post(t, inActions(
+		`{"type":"datepicker","action_id":"day"},{"type":"timepicker","action_id":"time"},{"type":"users_select","action_id":"who"},`+
+			`{"type":"channels_select","action_id":"where"},{"type":"conversations_select","action_id":"talk"}`))
+	for action, c := range map[string]struct {
+		value string
+		want  error
+	}{
+		"day":   {"2026-02-30", slacksim.ErrBadInput},
+		"time":  {"9:30", slacksim.ErrBadInput},
+		"who":   {"nobody", slacksim.ErrNoSuch},
+		"where": {"bob", slacksim.ErrNoSuch},
+		"talk":  {"nowhere", slacksim.ErrNoSuch},
+	} {
+		in := click(ts, action)
+		in.Value = c.value
+		_, err := w.Click(in)
+		require.ErrorIs(t, err, c.want, action)
+	}
+	require.Empty(t, w.app.requests("/interactivity"))
+	in := click(ts, "talk")
+	in.Value = "bob"
+	_, err := w.Click(in)
+	require.NoError(t, err)
+	require.Equal(t, "U0BOB", dig(t, w.app.last(t, "/interactivity").payload(t), "actions", 0, "selected_conversation"))
+}
+
 func TestClicksNeedAPersonWhoSeesTheElement(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, approveButtons)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
@@ -22,10 +23,10 @@ type inputs struct {
 func (s *inputs) entered(b, e object, input any) (object, error) {
 	kind := str(e["type"])
 	name := blockkit.StateField(kind)
-	if name == "" {
+	if name == "" || kind == "file_input" {
 		return nil, fmt.Errorf("%w: nothing can be entered into a %s", ErrBadInput, kind)
 	}
-	state := object{"type": kind, name: nil}
+	state := blockkit.EmptyState(e)
 	switch {
 	case name == "selected_options":
 		chosen := []any{}
@@ -40,7 +41,11 @@ func (s *inputs) entered(b, e object, input any) (object, error) {
 	case strings.HasSuffix(name, "s") && name != "selected_date_times":
 		list := []any{}
 		for _, v := range blockkit.Texts(input) {
-			list = append(list, s.reference(name, v))
+			item, err := s.chosen(name, v)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, item)
 		}
 		state[name] = list
 	case len(blockkit.Texts(input)) == 0:
@@ -59,24 +64,46 @@ func (s *inputs) entered(b, e object, input any) (object, error) {
 	case name == "rich_text_value":
 		state[name] = s.typedBlocks(escapeText(blockkit.Texts(input)[0]))[0]
 	default:
-		state[name] = s.reference(name, blockkit.Texts(input)[0])
+		one, err := s.chosen(name, blockkit.Texts(input)[0])
+		if err != nil {
+			return nil, err
+		}
+		state[name] = one
 	}
 	return state, nil
 }
 
-// reference turns names of people and channels into ids.
-func (s *inputs) reference(name, v string) string {
-	if strings.HasPrefix(name, "selected_user") {
+// chosen is what a person chose or typed, as the app gets it: people and channels by
+// their ids. It refuses what nobody can choose.
+func (s *inputs) chosen(name, v string) (string, error) {
+	switch strings.TrimSuffix(name, "s") {
+	case "selected_user":
 		if p := s.person(v); p != nil {
-			return p.ID
+			return p.ID, nil
 		}
-	}
-	if strings.HasPrefix(name, "selected_c") {
+		return "", noSuch("person", v)
+	case "selected_channel", "selected_conversation":
 		if c := s.channel(v); c != nil {
-			return c.ID
+			return c.ID, nil
 		}
+		if p := s.person(v); p != nil && strings.HasPrefix(name, "selected_conversation") {
+			return p.ID, nil // with whom nobody has spoken yet
+		}
+		return "", noSuch("channel", v)
+	case "selected_date":
+		return v, written(time.DateOnly, v)
+	case "selected_time":
+		return v, written("15:04", v)
 	}
-	return v
+	return v, nil
+}
+
+// written refuses a text that is not in a layout of package time, with every digit.
+func written(layout, v string) error {
+	if _, err := time.Parse(layout, v); err != nil || len(v) != len(layout) {
+		return fmt.Errorf("%w: %q is not written as in %s", ErrBadInput, v, layout)
+	}
+	return nil
 }
 
 // optionOf finds an option of a menu, among those that the app sent with the

@@ -215,6 +215,16 @@ func TestViewSubmissionPayload(t *testing.T) {
 	require.Equal(t, map[string]any{"type": "plain_text_input", "value": "because"}, dig(t, p, "view", "state", "values", "reason", "text"))
 }
 
+func TestFileInputsHoldNoFiles(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	id := w.open(t, `{"type":"modal",`+title+`,`+submit+`,"blocks":[{"type":"input","block_id":"proof","optional":true,"label":`+plainX+
+		`,"element":{"type":"file_input","action_id":"files"}}]}`)
+	_, err := w.SubmitView(slacksim.Submit{User: "alice", ViewID: id})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"type": "file_input", "files": []any{}},
+		dig(t, w.app.last(t, "/interactivity").payload(t), "view", "state", "values", "proof", "files"))
+}
+
 func TestResponseURLsForConversationInputs(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	id := w.open(t, `{"type":"modal",`+title+`,`+submit+`,"blocks":[{"type":"input","block_id":"where","label":`+plainX+

@@ -21,6 +21,7 @@ var stateFields = map[string]string{
 	"multi_users_select": "selected_users", "multi_conversations_select": "selected_conversations",
 	"multi_channels_select": "selected_channels", "datepicker": "selected_date", "timepicker": "selected_time",
 	"datetimepicker": "selected_date_time", "rich_text_input": "rich_text_value",
+	"file_input": "files",
 }
 
 // StateField is the field that holds the value of an element of this type, or
@@ -49,13 +50,27 @@ func InitialState(list []any) map[string]map[string]object {
 		if values[blockID] == nil {
 			values[blockID] = map[string]object{}
 		}
-		state := object{"type": kind, name: e[initialField[name]]}
-		if state[name] == nil && strings.HasPrefix(name, "selected_") && strings.HasSuffix(name, "s") {
-			state[name] = []any{}
+		state := EmptyState(e)
+		if initial := e[initialField[name]]; initial != nil {
+			state[name] = initial
 		}
 		values[blockID][str(e["action_id"])] = state
 	})
 	return values
+}
+
+// EmptyState is the state of an element that holds a value, while it holds none.
+func EmptyState(e object) object {
+	kind := str(e["type"])
+	name := StateField(kind)
+	state := object{"type": kind, name: nil}
+	if name == "files" || (strings.HasPrefix(name, "selected_") && strings.HasSuffix(name, "s")) {
+		state[name] = []any{}
+	}
+	if zone := e["timezone"]; zone != nil { // of a timepicker
+		state["timezone"] = zone
+	}
+	return state
 }
 
 // DefaultTo chooses a conversation in every menu that defaults to the current
