@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -93,16 +94,17 @@ func (s *conversationsAPI) conversationsJoin(c *call) (object, *failure) {
 	case ch.has(c.in.botUser):
 		c.warnings = append(c.warnings, "already_in_channel")
 	default:
-		s.enter(ch, c.in.botUser)
+		s.enter(ch, c.in.botUser, "")
 	}
 	return object{"channel": s.payloads.channelJSON(c.in, ch)}, nil
 }
 
-// enter adds a person to a channel and sends the events of that.
-func (s *conversationsAPI) enter(ch *channel, user string) {
+// enter adds a person to a channel, who may have been invited, and sends the events
+// of that.
+func (s *conversationsAPI) enter(ch *channel, user, inviter string) {
 	ch.Members = append(slices.Clone(ch.Members), user)
 	s.changed()
-	s.events.membership("member_joined_channel", user, ch)
+	s.events.membership("member_joined_channel", user, inviter, ch)
 }
 
 const maxChannelName = 80
@@ -141,12 +143,14 @@ func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 	}, creator: c.in.botUser, created: unix(s.clock.now())}
 	s.channels = append(s.channels, ch)
 	s.changed()
+	answer := s.payloads.channelJSON(c.in, ch)
 	if !private {
-		s.events.emit(c.in, ch, team, object{"type": "channel_created", "channel": object{
-			"id": ch.ID, "name": name, "created": ch.created, "creator": ch.creator,
-		}})
+		created := maps.Clone(answer)
+		delete(created, "is_member")
+		delete(created, "num_members")
+		s.events.emit(c.in, ch, team, object{"type": "channel_created", "channel": created})
 	}
-	return object{"channel": s.payloads.channelJSON(c.in, ch)}, nil
+	return object{"channel": answer}, nil
 }
 
 const maxInvited = 100
@@ -192,7 +196,7 @@ func (s *conversationsAPI) conversationsInvite(c *call) (object, *failure) {
 		return nil, f
 	}
 	for _, u := range able {
-		s.enter(ch, u)
+		s.enter(ch, u, c.in.botUser)
 	}
 	answer := object{"channel": s.payloads.channelJSON(c.in, ch)}
 	if len(refused) > 0 {

@@ -136,7 +136,9 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	*m = next
 	s.changed()
 	s.events.tellOfApp(ch, m, "message_changed", before)
-	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": s.payloads.messageJSON(ch, m, true)}, nil
+	updated := s.payloads.messageJSON(ch, m, true)
+	delete(updated, "ts") // it is beside the message only
+	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": updated}, nil
 }
 
 func (s *chatAPI) chatDelete(c *call) (object, *failure) {

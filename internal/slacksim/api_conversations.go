@@ -130,7 +130,11 @@ func (s *conversationsAPI) conversationsHistory(c *call) (object, *failure) {
 			found = append(found, m)
 		}
 	}
-	return s.history(ch, c, found, 100)
+	answer, f := s.history(ch, c, found, 100)
+	if f == nil {
+		answer["pin_count"] = 0
+	}
+	return answer, f
 }
 
 func (s *conversationsAPI) conversationsReplies(c *call) (object, *failure) {
@@ -168,7 +172,7 @@ func (s *conversationsAPI) history(ch *channel, c *call, found []*message, most 
 	if f != nil {
 		return nil, f
 	}
-	answer := object{"messages": page, "has_more": next != "", "pin_count": 0}
+	answer := object{"messages": page, "has_more": next != ""}
 	if next != "" {
 		answer["response_metadata"] = object{"next_cursor": next}
 	}

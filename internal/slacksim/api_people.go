@@ -80,7 +80,7 @@ func (s *peopleAPI) botsInfo(c *call) (object, *failure) {
 	}
 	return object{"bot": object{
 		"id": c.in.botID, "app_id": AppID, "user_id": c.in.botUser, "name": BotName, "deleted": false,
-		"updated": 1700000000, "icons": object{},
+		"updated": 1700000000, "icons": images(c.in.botID, 36, 48, 72),
 	}}, nil
 }
 
@@ -130,11 +130,7 @@ func (s *peopleAPI) usersProfileGet(c *call) (object, *failure) {
 	if p == nil {
 		return nil, fail("user_not_found")
 	}
-	first, last, _ := strings.Cut(p.RealName, " ")
-	profile, _ := s.payloads.userJSON(c.in, p)["profile"].(object)
-	profile["first_name"], profile["last_name"], profile["title"], profile["phone"] = first, last, "", ""
-	profile["status_text"], profile["status_emoji"], profile["status_expiration"] = "", "", 0
-	return object{"profile": profile}, nil
+	return object{"profile": s.payloads.userJSON(c.in, p)["profile"]}, nil
 }
 
 // page cuts a list by limit and cursor; without a limit it holds the most.

@@ -115,10 +115,14 @@ func TestChannelsAreCreatedAndPeopleInvited(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{"incident-42", slacksim.BotUser, true, false}, []any{ch.Name, ch.Creator, ch.IsMember, ch.IsPrivate})
 	w.idle(t)
-	require.Equal(t, "incident-42", dig(t, decode(t, w.app.last(t, "/events").body), "event", "channel", "name"))
+	created := dig(t, decode(t, w.app.last(t, "/events").body), "event", "channel").(map[string]any)
+	require.Equal(t, []any{"incident-42", true, false}, []any{created["name"], created["is_channel"], created["is_private"]})
+	require.NotContains(t, created, "is_member", "the event is the same for everyone")
 	ch, err = w.api.InviteUsersToConversation(ch.ID, "U0BOB", "U0CAROL")
 	require.NoError(t, err)
 	require.Equal(t, 3, ch.NumMembers)
+	w.idle(t)
+	require.Equal(t, slacksim.BotUser, dig(t, decode(t, w.app.last(t, "/events").body), "event", "inviter"))
 	_, err = w.PostAs(slacksim.Post{User: "bob", Channel: "incident-42", Text: "here"})
 	require.NoError(t, err, "people can write in it")
 
@@ -173,6 +177,7 @@ func TestProfilesAreReadByID(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"Bob Brandt", "Bob", "Brandt", "bob", ""}, []string{p.RealName, p.FirstName, p.LastName, p.DisplayName, p.Email},
 		"an email needs users:read.email")
+	require.NotEmpty(t, p.Image48)
 	own := w.form(t, "users.profile.get", nil)
 	require.Equal(t, "Countersign", dig(t, own, "profile", "real_name"), "without a user, the bot's own")
 	require.Equal(t, "user_not_found", w.form(t, "users.profile.get", url.Values{"user": {"U0EVE"}})["error"])

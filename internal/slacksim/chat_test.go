@@ -139,6 +139,8 @@ func TestUpdateWithoutBlocksKeepsThem(t *testing.T) {
 	ts := w.post(t, approveButtons)
 	answer := w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "y"})
 	require.Len(t, dig(t, answer, "message", "blocks"), 3)
+	require.Equal(t, ts, answer["ts"])
+	require.NotContains(t, answer["message"], "ts", "it is beside the message only")
 	answer = w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "y", "blocks": []any{}})
 	require.Empty(t, dig(t, answer, "message", "blocks"))
 	require.Equal(t, "U0BOT", dig(t, answer, "message", "edited", "user"))

@@ -182,7 +182,7 @@ func (s *interactions) viewInteraction(kind string, p *Person, v *view) object {
 
 // echoed are the fields of an element that its entry in actions repeats, beside
 // what was chosen in it at first.
-var echoed = []string{"text", "value", "style", "confirm", "placeholder", "workflow"}
+var echoed = []string{"text", "value", "url", "style", "confirm", "placeholder", "workflow"}
 
 // act returns the entry of the payload's actions, and the new state of
 // elements that have one.

@@ -244,17 +244,20 @@ func (s *events) tellOfApp(c *channel, m *message, subtype string, before object
 	}
 }
 
-// membership tells the installations whose bot is in the channel.
-func (s *events) membership(kind, user string, c *channel) {
+// membership tells the installations whose bot is in the channel. Only who joins can
+// have been invited.
+func (s *events) membership(kind, user, inviter string, c *channel) {
 	letter := "C"
 	if c.Private {
 		letter = "G"
 	}
 	for _, in := range s.installs {
 		if c.has(in.botUser) {
-			s.emit(in, c, s.eventTeam(in, c), object{
-				"type": kind, "user": user, "channel": c.ID, "channel_type": letter, "team": c.Team,
-			})
+			event := object{"type": kind, "user": user, "channel": c.ID, "channel_type": letter, "team": c.Team}
+			if inviter != "" {
+				event["inviter"] = inviter
+			}
+			s.emit(in, c, s.eventTeam(in, c), event)
 		}
 	}
 }

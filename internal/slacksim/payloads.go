@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ func (s *payloads) messageJSON(c *channel, m *message, metadata bool) object {
 		o["bot_id"], o["app_id"], o["team"] = m.app.botID, AppID, s.home(m.app).ID
 		o["bot_profile"] = object{
 			"id": m.app.botID, "app_id": AppID, "user_id": m.app.botUser, "name": BotName, "deleted": false,
-			"updated": 1700000000, "team_id": s.home(m.app).ID, "icons": object{},
+			"updated": 1700000000, "team_id": s.home(m.app).ID, "icons": images(m.app.botID, 36, 48, 72),
 		}
 	}
 	set := func(name, value string) {
@@ -87,15 +88,20 @@ func (s *payloads) userJSON(in *installation, p *Person) object {
 		"color": "9f69e7", "is_bot": p.Bot, "is_app_user": false, "updated": 1700000000,
 		"is_restricted": p.Guest, "is_ultra_restricted": false, "is_stranger": s.stranger(in, p),
 		"tz": p.TZ, "tz_label": p.TZ, "tz_offset": p.TZOffset,
-		"profile": object{
-			"real_name": p.RealName, "real_name_normalized": p.RealName,
-			"display_name": p.Name, "display_name_normalized": p.Name, "team": p.Team,
-		},
+		"who_can_share_contact_card": "EVERYONE",
 	}
 	if !p.Deleted && !p.Bot {
-		u["is_admin"], u["is_owner"], u["is_primary_owner"] = false, false, false
+		u["is_admin"], u["is_owner"], u["is_primary_owner"], u["is_email_confirmed"] = false, false, false, p.Email != ""
 	}
-	profile, _ := u["profile"].(object)
+	first, last, _ := strings.Cut(p.RealName, " ")
+	profile := images(p.ID, 24, 32, 48, 72, 192, 512)
+	u["profile"] = profile
+	maps.Copy(profile, object{
+		"real_name": p.RealName, "real_name_normalized": p.RealName, "first_name": first, "last_name": last,
+		"display_name": p.Name, "display_name_normalized": p.Name, "team": p.Team, "avatar_hash": "g" + strings.ToLower(p.ID),
+		"title": "", "phone": "", "skype": "", "status_text": "", "status_text_canonical": "", "status_emoji": "",
+		"status_emoji_display_info": []any{}, "status_expiration": 0,
+	})
 	if p.Email != "" && s.owns(in, p.Team) && slices.Contains(s.cfg.Scopes, "users:read.email") {
 		profile["email"] = p.Email
 	}
@@ -109,6 +115,15 @@ func (s *payloads) userJSON(in *installation, p *Person) object {
 		}
 	}
 	return u
+}
+
+// images names an image for each of the sizes. Nothing is at their addresses.
+func images(of string, sizes ...int) object {
+	o := object{}
+	for _, n := range sizes {
+		o["image_"+itoa(n)] = "https://avatars.acme.example/" + of + "-" + itoa(n) + ".png"
+	}
+	return o
 }
 
 // channelJSON is a channel as an installation sees it.
@@ -125,8 +140,11 @@ func (s *payloads) channelJSON(in *installation, c *channel) object {
 	o["is_channel"], o["is_group"], o["is_private"] = !c.Private, c.Private, c.Private
 	o["is_general"], o["is_shared"], o["is_ext_shared"] = c.ID == "C0GENERAL", len(c.Shared) > 0, s.external(c)
 	o["is_org_shared"] = len(c.Shared) > 0 && !s.external(c)
+	o["is_pending_ext_shared"], o["pending_shared"], o["pending_connected_team_ids"] = false, []any{}, []any{}
+	o["shared_team_ids"], o["parent_conversation"] = append([]string{c.Team}, c.Shared...), nil
+	o["previous_names"], o["unlinked"] = []any{}, 0
 	if len(c.Shared) > 0 {
-		o["shared_team_ids"], o["conversation_host_id"] = append([]string{c.Team}, c.Shared...), c.Team
+		o["conversation_host_id"] = c.Team
 	}
 	o["is_member"], o["creator"] = c.has(in.botUser), cmp.Or(c.creator, "U0ALICE")
 	o["topic"] = object{"value": "", "creator": "", "last_set": 0}

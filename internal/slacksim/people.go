@@ -96,7 +96,7 @@ func (s *persons) Leave(user, channel string) error {
 	}
 	c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(m string) bool { return m == p.ID })
 	s.changed()
-	s.events.membership("member_left_channel", p.ID, c)
+	s.events.membership("member_left_channel", p.ID, "", c)
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (s *persons) Join(user, channel string) error {
 	}
 	c.Members = append(slices.Clone(c.Members), p.ID)
 	s.changed()
-	s.events.membership("member_joined_channel", p.ID, c)
+	s.events.membership("member_joined_channel", p.ID, "", c)
 	return nil
 }
 
