@@ -26,6 +26,22 @@ func TestMessagesAreEchoedWithAssignedIDs(t *testing.T) {
 	require.NotEmpty(t, dig(t, m, "blocks", 0, "elements", 0, "action_id"))
 }
 
+// An app that compares what comes back with what it sent finds the defaults.
+func TestBlocksAreEchoedWithTheirDefaults(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	answer := w.call(t, "chat.postMessage", message(`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"fields":[{"type":"mrkdwn","text":"x","verbatim":true}]},`+
+		`{"type":"input","label":`+plainX+`,"hint":{"type":"plain_text","text":"x","emoji":false},"optional":true,"element":{"type":"plain_text_input"}}]`))
+	blocks := dig(t, answer, "message", "blocks").([]any)
+	section, input := blocks[0].(map[string]any), blocks[1].(map[string]any)
+	require.Equal(t, false, dig(t, section, "text", "verbatim"))
+	require.Equal(t, true, dig(t, section, "fields", 0, "verbatim"))
+	require.Equal(t, true, dig(t, input, "label", "emoji"))
+	require.Equal(t, false, dig(t, input, "hint", "emoji"))
+	require.Equal(t, []any{true, false}, []any{input["optional"], input["dispatch_action"]})
+	w.open(t, reasonModal)
+	require.Equal(t, true, dig(t, decode(t, []byte(w.Log()[len(w.Log())-1].Response)), "view", "title", "emoji"))
+}
+
 func TestPostMessageErrors(t *testing.T) {
 	channels := append(slacksim.DefaultChannels(),
 		slacksim.Channel{ID: "C0OLD", Name: "old", Members: []string{"U0BOT"}, Archived: true},

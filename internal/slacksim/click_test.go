@@ -42,7 +42,7 @@ func TestBlockActionsPayloadIsComplete(t *testing.T) {
 	delete(action, "action_ts")
 	require.Equal(t, map[string]any{
 		"type": "button", "action_id": "approve", "block_id": "decide", "value": "b1:c1", "style": "primary",
-		"text": map[string]any{"type": "plain_text", "text": "Approve"},
+		"text": map[string]any{"type": "plain_text", "text": "Approve", "emoji": true},
 	}, action)
 }
 
@@ -166,8 +166,8 @@ func TestMenusSendWhatWasChosen(t *testing.T) {
 		field string
 		want  any
 	}{
-		"more": {"a", "selected_option", map[string]any{"text": map[string]any{"type": "plain_text", "text": "x"}, "value": "a"}},
-		"pick": {map[string]any{"value": "b"}, "selected_option", map[string]any{"text": map[string]any{"type": "plain_text", "text": "x"}, "value": "b"}},
+		"more": {"a", "selected_option", map[string]any{"text": map[string]any{"type": "plain_text", "text": "x", "emoji": true}, "value": "a"}},
+		"pick": {map[string]any{"value": "b"}, "selected_option", map[string]any{"text": map[string]any{"type": "plain_text", "text": "x", "emoji": true}, "value": "b"}},
 		"who":  {"carol", "selected_user", "U0CAROL"},
 		"when": {"2026-12-24", "selected_date", "2026-12-24"},
 	} {
@@ -305,7 +305,7 @@ func TestInputsOfAMessageAreInTheStateOfTheNextClick(t *testing.T) {
 	require.Empty(t, w.app.requests("/interactivity"), "an input block without dispatch_action")
 	enter("pick", "b")
 	require.Len(t, w.app.requests("/interactivity"), 1)
-	b := map[string]any{"text": map[string]any{"type": "plain_text", "text": "x"}, "value": "b"}
+	b := map[string]any{"text": map[string]any{"type": "plain_text", "text": "x", "emoji": true}, "value": "b"}
 	require.Equal(t, []any{"not today", b}, state("bob"))
 	require.Equal(t, []any{nil, nil}, state("carol"), "of another person")
 	w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "again", "blocks": json.RawMessage(blocks)})

@@ -168,10 +168,12 @@ func checkBlocks(list, attachments []any) *failure {
 		return fail("msg_blocks_too_long")
 	}
 	blockkit.AssignIDs(list, shortID)
+	blockkit.FillIn(list)
 	for i, a := range attachments {
 		o, _ := a.(object)
 		inner, _ := o["blocks"].([]any)
 		blockkit.AssignIDs(inner, shortID)
+		blockkit.FillIn(inner)
 		o["id"], o["fallback"] = i+1, cmp.Or(str(o["fallback"]), str(o["text"]), noPreview)
 		if color := str(o["color"]); color != "" {
 			o["color"] = strings.TrimPrefix(color, "#")

@@ -115,6 +115,7 @@ func (s *screens) buildView(in *installation, o object, on blockkit.Surface, use
 	o = maps.Clone(o)
 	list, _ := o["blocks"].([]any)
 	blockkit.AssignIDs(list, shortID)
+	blockkit.FillIn(o)
 	fresh := &view{
 		id: s.nextID("V"), user: user, in: in, kind: on, payload: o,
 		hash: newHash(s.clock.now()), values: blockkit.InitialState(list),

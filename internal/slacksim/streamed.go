@@ -63,5 +63,6 @@ func (st *streamed) shown() []any {
 	}
 	all = append(append(all, tasks...), st.blocks...)
 	blockkit.AssignIDs(all, shortID)
+	blockkit.FillIn(all)
 	return all
 }

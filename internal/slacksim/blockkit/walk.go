@@ -21,6 +21,32 @@ func AssignIDs(list []any, fresh func() string) {
 	}
 }
 
+// FillIn gives the texts and inputs below v what Slack stores with them when an app says
+// nothing about it. It changes v.
+func FillIn(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			FillIn(item)
+		}
+	case object:
+		for name, value := range storedWith[str(v["type"])] {
+			if v[name] == nil {
+				v[name] = value
+			}
+		}
+		for _, item := range v {
+			FillIn(item)
+		}
+	}
+}
+
+var storedWith = map[string]object{
+	"plain_text": {"emoji": true},
+	"mrkdwn":     {"verbatim": false},
+	"input":      {"optional": false, "dispatch_action": false},
+}
+
 // blocksWithin returns the blocks that a block is made of.
 func blocksWithin(b object) []any {
 	switch b["type"] {
