@@ -729,7 +729,8 @@ async function everyElement() {
         { type: "static_select", action_id: "pick", placeholder: plain("Pick one"), options: three },
         { type: "datepicker", action_id: "day", initial_date: "2026-03-04" },
         { type: "timepicker", action_id: "hour", initial_time: "16:30" },
-        { type: "users_select", action_id: "who", placeholder: plain("Somebody") }] },
+        { type: "users_select", action_id: "who", placeholder: plain("Somebody") },
+        { type: "external_select", action_id: "load", min_query_length: 2, placeholder: plain("Find one") }] },
       { type: "actions", elements: [{ type: "checkboxes", action_id: "boxes", options: three }, { type: "radio_buttons", action_id: "radio", options: three, initial_option: three[1] }] },
       { type: "table", rows: [[{ type: "raw_text", text: "File" }, { type: "raw_text", text: "Size" }], [{ type: "raw_text", text: "a.txt" }, { type: "raw_text", text: "12" }]] },
     ],
@@ -771,6 +772,17 @@ async function everyElement() {
   await told(() => line.getByRole("checkbox", { name: "one" }).check(), "boxes", ["one"]);
   await told(() => line.getByRole("checkbox", { name: "three" }).check(), "boxes", ["one", "three"]);
   await told(() => line.getByRole("radio", { name: "three" }).check(), "radio", "three");
+
+  // A menu whose options the app loads asks from the second character on.
+  const asked = [];
+  await page.route("**/sim/suggest", (r) => { asked.push(r.request().postDataJSON().value); return r.fulfill({ json: { status: 200, options: three } }); });
+  const find = line.getByPlaceholder("Find one");
+  await find.fill("t");
+  await line.getByText("Type 2 characters to see what there is.").waitFor();
+  await find.fill("tw");
+  await page.route("**/sim/click", (r) => r.fulfill({ json: { status: 200 } }), { times: 1 });
+  await told(() => line.locator("button[role=option]", { hasText: "two" }).click(), "load", three[1].value);
+  assert.deepEqual(asked, ["tw"]);
 
   // The overflow menu by keyboard.
   await line.getByRole("button", { name: "More actions" }).focus();

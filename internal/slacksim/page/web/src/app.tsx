@@ -1,7 +1,7 @@
 // The page of one person.
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { Blocks } from "./blocks";
-import { useClick } from "./click";
+import { useClick, useSuggest } from "./click";
 import { Composer } from "./composer";
 import { Guide, Welcome } from "./guide";
 import { Inspector } from "./inspector";
@@ -161,10 +161,11 @@ function Members({ ids }: { ids: string[] }) {
 function Home({ view }: { view?: View }) {
   const { seen } = useWorkspace();
   const click = useClick({ view_id: view?.id });
+  const suggest = useSuggest({ view_id: view?.id });
   return (
     <div className="scroller home" role="tabpanel" aria-labelledby="tab-home" tabIndex={0}>
       <div className="inner">
-        {view ? <SurfaceProvider value={{ id: view.id, act: click, values: view.values }}><div className="blocks"><Blocks of={view.blocks} /></div></SurfaceProvider>
+        {view ? <SurfaceProvider value={{ id: view.id, act: click, suggest, values: view.values }}><div className="blocks"><Blocks of={view.blocks} /></div></SurfaceProvider>
           : <p className="empty">{nameOf(seen.state.bot, "The app")} has published nothing here yet.</p>}
       </div>
     </div>

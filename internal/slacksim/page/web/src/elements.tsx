@@ -1,10 +1,10 @@
 // Interactive elements.
-import { useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { Fragment, useEffect, useId, useRef, useState, type ReactNode } from "react";
 import { Confirm } from "./dialogs";
 import { Icon } from "./icons";
 import { ImageBox } from "./media";
 import { Menu } from "./menu";
-import type { ClickOutcome, Json } from "./sim";
+import type { Channel, ClickOutcome, Json } from "./sim";
 import { held, useSurface, type Entered } from "./surface";
 import { Link, TextObject } from "./text";
 import { able, nameOf, useWorkspace } from "./workspace";
@@ -100,7 +100,12 @@ interface Choice { value: string; label: string; description?: Json; group?: str
 function useChoices(element: Json): Choice[] {
   const { seen } = useWorkspace();
   if (element.type.endsWith("users_select")) return able(seen.state).map((p) => ({ value: p.id, label: nameOf(p, p.id) }));
-  if (/(conversations|channels)_select$/.test(element.type)) return seen.channels.filter((c) => !c.is_im).map((c) => ({ value: c.id, label: "#" + c.name }));
+  if (/(conversations|channels)_select$/.test(element.type)) {
+    const { include, exclude_bot_users } = element.type.endsWith("channels_select") ? { include: ["public"] } : element.filter ?? {};
+    const kind = (c: Channel) => (c.is_im ? "im" : c.is_mpim ? "mpim" : c.is_private ? "private" : "public");
+    return seen.channels.filter((c) => (include?.includes(kind(c)) ?? true) && !(c.is_im && exclude_bot_users))
+      .map((c) => ({ value: c.id, label: c.is_im ? seen.state.bot.real_name : "#" + c.name }));
+  }
   const one = (group?: string) => (o: Json): Choice => ({ value: o.value, label: o.text.text, description: o.description, group });
   return [...(element.options ?? []).map(one()), ...(element.option_groups ?? []).flatMap((g: Json) => g.options.map(one(g.label.text)))];
 }
@@ -137,11 +142,68 @@ function Picks(props: ElementProps & { several: boolean }) {
   return (
     <div className={element.type.startsWith("multi_") ? "picks boxed" : "picks"} role={several ? "group" : "radiogroup"} aria-labelledby={id && id + "-label"} aria-label={id ? undefined : "Choose"} aria-describedby={describedBy} aria-invalid={several ? undefined : invalid}>
       {choices.map((c, i) => (
-        <label key={c.value}>
-          <input id={i === 0 ? id : undefined} type={several ? "checkbox" : "radio"} name={name} checked={chosen.includes(c.value)} onChange={(e) => pick(c.value, e.target.checked)} />
-          <span>{texts.has(c.value) ? <TextObject of={texts.get(c.value)} /> : c.label}{c.description && <small><TextObject of={c.description} /></small>}</span>
-        </label>
+        <Fragment key={c.value}>
+          {c.group !== choices[i - 1]?.group && <strong>{c.group}</strong>}
+          <label>
+            <input id={i === 0 ? id : undefined} type={several ? "checkbox" : "radio"} name={name} checked={chosen.includes(c.value)} onChange={(e) => pick(c.value, e.target.checked)} />
+            <span>{texts.has(c.value) ? <TextObject of={texts.get(c.value)} /> : c.label}{c.description && <small><TextObject of={c.description} /></small>}</span>
+          </label>
+        </Fragment>
       ))}
+      {after}
+    </div>
+  );
+}
+
+/** External is a menu whose options the app loads while a person types. */
+function External(props: ElementProps) {
+  const { block, element, id, describedBy, invalid } = props;
+  const surface = useSurface();
+  const { value, commit, busy, after } = useField(props);
+  const [typed, setTyped] = useState<string | null>(null); // null while the list is shut
+  const [found, setFound] = useState<Json[]>([]);
+  const [note, setNote] = useState("");
+  const texts = useRef(new Map<string, Json>());
+  const state = surface.values?.[block.block_id]?.[element.action_id];
+  for (const o of [element.initial_option, element.initial_options, state?.selected_option, state?.selected_options].flat()) if (o) texts.current.set(o.value, o.text);
+  const several = element.type.startsWith("multi_");
+  const chosen = [value].flat().filter((v) => v !== "");
+  const least = element.min_query_length ?? 3;
+
+  useEffect(() => {
+    setFound([]);
+    if (typed === null) return setNote("");
+    if ([...typed].length < least) return setNote(`Type ${least === 1 ? "a character" : `${least} characters`} to see what there is.`);
+    setNote("Loading…");
+    let stale = false;
+    const timer = setTimeout(async () => {
+      const out = await surface.suggest(block, element, typed);
+      if (stale) return;
+      const options = [...(out.options ?? []), ...(out.option_groups ?? []).flatMap((g) => g.options)];
+      setFound(options);
+      setNote(out.visible_error ?? (options.length ? "" : "Nothing was found."));
+    }, 250);
+    return () => { stale = true; clearTimeout(timer); };
+  }, [typed, least]);
+
+  function pick(o: Json) {
+    texts.current.set(o.value, o.text);
+    commit(several ? [...chosen.filter((v) => v !== o.value), o.value] : o.value);
+    setTyped(null);
+  }
+  return (
+    <div className="picks">
+      {chosen.map((v) => (
+        <span key={v}>
+          {texts.current.has(v) ? <TextObject of={texts.current.get(v)} /> : v}
+          {(several || block.type === "input") && <button type="button" className="icon" aria-label="Remove" onClick={() => commit(several ? chosen.filter((c) => c !== v) : "")}><Icon name="close" /></button>}
+        </span>
+      ))}
+      <input id={id} className="field" value={typed ?? ""} placeholder={element.placeholder?.text ?? "Choose an option"} autoComplete="off" aria-describedby={describedBy} aria-invalid={invalid} aria-busy={busy}
+        aria-label={props.labeled ? undefined : element.placeholder?.text ?? "Choose"} onFocus={() => setTyped((t) => t ?? "")} onChange={(e) => setTyped(e.target.value)}
+        onKeyDown={(e) => { if (e.key === "Enter") { e.preventDefault(); if (found[0]) pick(found[0]); } }} />
+      {found.length > 0 && <span className="picks boxed" role="listbox">{found.map((o) => <button key={o.value} type="button" role="option" aria-selected={chosen.includes(o.value)} onClick={() => pick(o)}><TextObject of={o.text} /></button>)}</span>}
+      {note && <small role="status">{note}</small>}
       {after}
     </div>
   );
@@ -196,9 +258,10 @@ export function Element(props: ElementProps) {
     case "image": return <ImageBox alt={element.alt_text} url={element.image_url} small />;
     case "radio_buttons": return <Picks {...props} several={false} />;
     case "checkboxes": return <Picks {...props} several />;
-    case "external_select": return <Field {...props} />;
+    case "external_select": case "multi_external_select": return <External {...props} />;
+    case "file_input": return <input id={props.id} className="field" disabled placeholder="Files cannot be uploaded here" aria-describedby={props.describedBy} />;
   }
-  if (element.type.startsWith("multi_")) return element.type === "multi_external_select" ? <Field {...props} /> : <Picks {...props} several />;
+  if (element.type.startsWith("multi_")) return <Picks {...props} several />;
   if (element.type.endsWith("_select")) return <Select {...props} />;
   return <Field {...props} />;
 }

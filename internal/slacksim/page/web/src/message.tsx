@@ -1,7 +1,7 @@
 // One message, and lists of them.
 import { memo, useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
 import { Blocks } from "./blocks";
-import { useClick } from "./click";
+import { useClick, useSuggest } from "./click";
 import { ago, clock, dayOf, near } from "./dates";
 import { emojiOf } from "./emoji";
 import { Icon, Seal } from "./icons";
@@ -29,6 +29,7 @@ const isCard = (m: Message) => !!m.bot_id && !!m.blocks?.some((b) => b.type === 
 const Line = memo(function Line({ message: m, compact, replies, onThread, onDismiss, fresh }: LineProps) {
   const { seen, person, now } = useWorkspace();
   const click = useClick({ channel: m.channel, ts: m.ts });
+  const suggest = useSuggest({ channel: m.channel, ts: m.ts });
   const author = person(m.user);
   const name = m.username || nameOf(author, m.user);
   const when = at(m.ts);
@@ -45,7 +46,7 @@ const Line = memo(function Line({ message: m, compact, replies, onThread, onDism
           <strong>{name}</strong>{m.bot_id && <span className="badge">app</span>}
           <time dateTime={when.toISOString()} title={when.toLocaleString("en", { timeZone: seen.me.tz, dateStyle: "full", timeStyle: "medium" })}>{clock(when, seen.me.tz)}</time>
         </p>
-        <SurfaceProvider value={{ act: click, id: m.channel + m.ts }}>
+        <SurfaceProvider value={{ act: click, suggest, id: m.channel + m.ts }}>
           {m.blocks?.length
             ? <div className={card ? (decisive(m.blocks) ? "blocks kit asks" : "blocks kit") : "blocks"}><Blocks of={m.blocks} /></div>
             : m.text && <div className="text"><Mrkdwn text={m.text} />{m.edited && <small className="hint"> (edited)</small>}</div>}

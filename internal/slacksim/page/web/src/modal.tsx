@@ -5,7 +5,7 @@ import { Dialog } from "./dialogs";
 import { Icon } from "./icons";
 import { sim, type SubmitOutcome, type View } from "./sim";
 import { SurfaceProvider, type Entered } from "./surface";
-import { useClick } from "./click";
+import { useClick, useSuggest } from "./click";
 import { useWorkspace } from "./workspace";
 
 type Draft = Record<string, Record<string, Entered>>;
@@ -28,8 +28,9 @@ export function Modals({ stack }: { stack: View[] }) {
 const close = (view: View, user: string, clear: boolean) => sim("close", { user, view_id: view.id, clear }).catch(() => undefined);
 
 function Form({ view, depth, draft, setDraft }: { view: View; depth: number; draft: Draft; setDraft(change: (d: Draft) => Draft): void }) {
-  const { seen, look, say } = useWorkspace();
+  const { seen, look } = useWorkspace();
   const click = useClick({ view_id: view.id });
+  const suggest = useSuggest({ view_id: view.id });
   const [trouble, setTrouble] = useState("");
   const [busy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
@@ -51,14 +52,14 @@ function Form({ view, depth, draft, setDraft }: { view: View; depth: number; dra
       const out = await sim<SubmitOutcome>("submit", { user, view_id: view.id, values: entered(view, draft) });
       setTrouble(out.visible_error ?? "");
     } catch (e) {
-      say((e as Error).message);
+      setTrouble((e as Error).message); // a notice would be behind the modal
     }
     setBusy(false);
     look();
   }
 
   const surface = {
-    id: view.id, act: click, values: view.values, errors: view.errors,
+    id: view.id, act: click, suggest, values: view.values, errors: view.errors,
     entered: (b: { block_id?: string }, e: { action_id?: string }) => draft[b.block_id!]?.[e.action_id!],
     enter: (b: { block_id?: string }, e: { action_id?: string }, value: Entered) =>
       setDraft((d) => ({ ...d, [b.block_id!]: { ...d[b.block_id!], [e.action_id!]: value } })),

@@ -2,7 +2,7 @@
 // describes it.
 
 export interface Person { id: string; name: string; real_name: string; tz?: string; is_restricted?: boolean; deleted?: boolean; is_bot?: boolean }
-export interface Channel { id: string; name: string; members: string[]; is_private?: boolean; is_archived?: boolean; is_im?: boolean }
+export interface Channel { id: string; name: string; members: string[]; is_private?: boolean; is_archived?: boolean; is_im?: boolean; is_mpim?: boolean }
 export interface Group { id: string; handle: string; name: string; users: string[]; disabled?: boolean }
 
 export interface State {
@@ -56,6 +56,7 @@ export interface View {
 }
 
 export interface ClickOutcome { visible_error?: string; url?: string }
+export interface Suggestions { options?: Json[]; option_groups?: Json[]; visible_error?: string }
 export interface SubmitOutcome { closed?: boolean; errors?: Record<string, string>; visible_error?: string }
 export interface CommandOutcome { visible_error?: string }
 

@@ -1,12 +1,14 @@
 // What the elements of a message or view need from where they stand.
 import { createContext, useContext } from "react";
-import type { ClickOutcome, Json, Values } from "./sim";
+import type { ClickOutcome, Json, Suggestions, Values } from "./sim";
 
 export type Entered = string | string[];
 
 export interface Surface {
   /** act tells the app that an element was used, and returns what the person saw. */
   act(block: Json, element: Json, value?: Entered): Promise<ClickOutcome>;
+  /** suggest asks the app for the options of a menu that it loads. */
+  suggest(block: Json, element: Json, typed: string): Promise<Suggestions>;
   /** enter keeps what was entered into an input of a view. */
   enter?(block: Json, element: Json, value: Entered): void;
   entered?(block: Json, element: Json): Entered | undefined;
