@@ -72,7 +72,13 @@ func (s *conversationsAPI) listChannels(c *call, member string) (object, *failur
 		case member != "" && !ch.has(member):
 		case ch.Archived && c.bool("exclude_archived"):
 		default:
-			all = append(all, s.payloads.channelJSON(c.in, ch))
+			o := s.payloads.channelJSON(c.in, ch)
+			if member != "" {
+				delete(o, "is_member")
+			} else if !ch.IM {
+				o["num_members"] = len(ch.Members)
+			}
+			all = append(all, o)
 		}
 	}
 	page, next, f := c.pageOf(all, 100, 999)
@@ -147,7 +153,6 @@ func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 	if !private {
 		created := maps.Clone(answer)
 		delete(created, "is_member")
-		delete(created, "num_members")
 		s.events.emit(c.in, ch, team, object{"type": "channel_created", "channel": created})
 	}
 	return object{"channel": answer}, nil

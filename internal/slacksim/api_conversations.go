@@ -94,9 +94,10 @@ func (s *conversationsAPI) conversationsInfo(c *call) (object, *failure) {
 		return nil, f
 	}
 	o := s.payloads.channelJSON(c.in, ch)
-	if !c.bool("include_num_members") {
-		delete(o, "num_members")
+	if c.bool("include_num_members") && !ch.IM {
+		o["num_members"] = len(ch.Members)
 	}
+	c.addLocale(o)
 	return object{"channel": o}, nil
 }
 

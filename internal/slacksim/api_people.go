@@ -89,7 +89,16 @@ func (s *peopleAPI) usersInfo(c *call) (object, *failure) {
 	if p == nil {
 		return nil, fail("user_not_found")
 	}
-	return object{"user": s.payloads.userJSON(c.in, p)}, nil
+	o := s.payloads.userJSON(c.in, p)
+	c.addLocale(o)
+	return object{"user": o}, nil
+}
+
+// addLocale adds the language of a person or channel, if the call asks for it.
+func (c *call) addLocale(o object) {
+	if c.bool("include_locale") {
+		o["locale"] = "en-US"
+	}
 }
 
 // usersLookupByEmail finds active people of the app's own workspaces.
@@ -110,7 +119,9 @@ func (s *peopleAPI) usersList(c *call) (object, *failure) {
 	var members []any
 	for _, p := range s.people {
 		if p.Team == team {
-			members = append(members, s.payloads.userJSON(c.in, p))
+			o := s.payloads.userJSON(c.in, p)
+			c.addLocale(o)
+			members = append(members, o)
 		}
 	}
 	page, next, f := c.page(members, 1000)

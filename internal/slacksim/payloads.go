@@ -149,7 +149,6 @@ func (s *payloads) channelJSON(in *installation, c *channel) object {
 	o["is_member"], o["creator"] = c.has(in.botUser), cmp.Or(c.creator, "U0ALICE")
 	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
 	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
-	o["num_members"] = len(c.Members)
 	return o
 }
 

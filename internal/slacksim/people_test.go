@@ -23,6 +23,8 @@ func TestPeopleAndGroupsThroughSlackGo(t *testing.T) {
 	guest, err := w.api.GetUserInfoContext(t.Context(), "U0GUEST")
 	require.NoError(t, err)
 	require.True(t, guest.IsRestricted)
+	require.NotContains(t, dig(t, w.form(t, "users.info", url.Values{"user": {"U0BOB"}}), "user"), "locale")
+	require.Equal(t, "en-US", dig(t, w.form(t, "users.info", url.Values{"user": {"U0BOB"}, "include_locale": {"true"}}), "user", "locale"))
 	gone, err := w.api.GetUserInfoContext(t.Context(), "U0GONE")
 	require.NoError(t, err)
 	require.True(t, gone.Deleted)
