@@ -43,6 +43,9 @@ func (s *oauthAPI) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	case q.Get("scope") == "" && q.Get("user_scope") == "":
 		http.Error(w, "no_scopes", http.StatusBadRequest)
 		return
+	case q.Get("scope") == "":
+		http.Error(w, "slacksim has no user tokens: ask for scopes of the bot with scope, too", http.StatusBadRequest)
+		return
 	case err != nil || back.Host == "" || (back.Scheme != "http" && back.Scheme != "https"):
 		http.Error(w, "bad_redirect_uri", http.StatusBadRequest)
 		return

@@ -118,7 +118,7 @@ func TestOAuthRefusesWhatSlackRefuses(t *testing.T) {
 		"code": {verified}, "code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"},
 	}
 	require.Equal(t, true, w.form(t, "oauth.v2.access", good)["ok"], "the example of RFC 7636")
-	for _, q := range []string{"client_id=x", "client_id=slacksim-client", "client_id=slacksim-client&scope=a&redirect_uri=javascript:1"} {
+	for _, q := range []string{"client_id=x", "client_id=slacksim-client", "client_id=slacksim-client&scope=a&redirect_uri=javascript:1", "client_id=slacksim-client&user_scope=search:read&redirect_uri=http://a.example"} {
 		resp, err := http.Get(w.url + "/oauth/v2/authorize?" + q)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
