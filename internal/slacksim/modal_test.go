@@ -72,6 +72,11 @@ func TestStackHoldsThreeModals(t *testing.T) {
 	}
 	require.Equal(t, "push_limit_reached", push()["error"])
 	require.Len(t, w.Views("alice"), 3)
+	_, err := w.Click(slacksim.Click{User: "alice", ViewID: root, ActionID: "next"})
+	require.ErrorIs(t, err, slacksim.ErrForbidden, "a person reaches the one on top only")
+	_, err = w.SubmitView(slacksim.Submit{User: "alice", ViewID: root})
+	require.ErrorIs(t, err, slacksim.ErrForbidden)
+	require.ErrorIs(t, w.CloseView("alice", root, false), slacksim.ErrForbidden)
 	answer := w.call(t, "views.push", map[string]any{"trigger_id": w.trigger(t, "bob"), "view": json.RawMessage(view)})
 	require.Equal(t, "not_found", answer["error"], "nothing to push onto")
 }

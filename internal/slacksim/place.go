@@ -24,12 +24,11 @@ func (s *interactions) place(in Click) (place, error) {
 		if err != nil {
 			return place{}, err
 		}
-		v := s.screens.views[in.ViewID]
-		if home := s.screens.homes[p.ID]; home != nil && home.id == in.ViewID {
-			v = home
-		}
-		if v == nil || v.user != p.ID {
-			return place{}, noSuch("view", in.ViewID)
+		v := s.screens.homes[p.ID]
+		if v == nil || v.id != in.ViewID {
+			if v, err = s.screens.modal(p, in.ViewID); err != nil {
+				return place{}, err
+			}
 		}
 		return place{app: v.in, person: p, view: v, blocks: v.blocks()}, nil
 	}

@@ -153,6 +153,18 @@ func (s *screens) push(v *view) {
 	s.changed()
 }
 
+// modal finds a person's modal by its id. A person reaches the one on top only.
+func (s *screens) modal(p *Person, id string) (*view, error) {
+	v, stack := s.views[id], s.stacks[p.ID]
+	switch {
+	case v == nil || v.user != p.ID:
+		return nil, noSuch("view", id)
+	case stack[len(stack)-1].id != id:
+		return nil, fmt.Errorf("%w: another modal is on top of %s", ErrForbidden, id)
+	}
+	return v, nil
+}
+
 // pop takes the view, and what is above it, off the screen.
 func (s *screens) pop(v *view) {
 	stack := s.stacks[v.user]

@@ -73,9 +73,9 @@ func (s *forms) fill(in Submit) (*Person, *view, map[string]string, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	v := s.screens.views[in.ViewID]
-	if v == nil || v.user != p.ID {
-		return nil, nil, nil, noSuch("view", in.ViewID)
+	v, err := s.screens.modal(p, in.ViewID)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	for blockID, actions := range in.Values {
 		for actionID, input := range actions {
@@ -214,10 +214,10 @@ func (s *forms) CloseView(user, viewID string, clear bool) error {
 		s.mu.Unlock()
 		return err
 	}
-	v := s.screens.views[viewID]
-	if v == nil || v.user != p.ID {
+	v, err := s.screens.modal(p, viewID)
+	if err != nil {
 		s.mu.Unlock()
-		return noSuch("view", viewID)
+		return err
 	}
 	if clear || v.flag("clear_on_close") {
 		clear = true
