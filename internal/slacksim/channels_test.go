@@ -122,7 +122,7 @@ func TestChannelsAreCreatedAndPeopleInvited(t *testing.T) {
 	ch, err = w.api.InviteUsersToConversation(ch.ID, "U0BOB", "U0CAROL")
 	require.NoError(t, err)
 	require.Zero(t, ch.NumMembers, "only conversations.list and conversations.info count")
-	require.Equal(t, 3, len(dig(t, w.form(t, "conversations.members", url.Values{"channel": {ch.ID}}), "members").([]any)))
+	require.Len(t, dig(t, w.form(t, "conversations.members", url.Values{"channel": {ch.ID}}), "members"), 3)
 	w.idle(t)
 	require.Equal(t, slacksim.BotUser, dig(t, decode(t, w.app.last(t, "/events").body), "event", "inviter"))
 	_, err = w.PostAs(slacksim.Post{User: "bob", Channel: "incident-42", Text: "here"})
