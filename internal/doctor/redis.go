@@ -64,8 +64,7 @@ func (c *checker) noRedis(err error) {
 		c.problem("correct redis.tls.cert_file and key_file, or the CA that Redis has for clients (tls-ca-cert-file)", "Redis: does not accept the certificate of the bot: %s", err)
 		return
 	}
-	var answer redis.Error
-	if !errors.As(err, &answer) {
+	if _, answered := errors.AsType[redis.Error](err); !answered {
 		c.problem("check "+where+", and that this machine can reach it", "Redis: does not answer: %s", err)
 		return
 	}
