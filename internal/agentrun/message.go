@@ -116,12 +116,16 @@ type Thinking struct {
 //
 // A call with an ApprovalRequest is one that the provider of the model runs, on a
 // server that it hosts: the provider asks for approval under that id.
+//
+// ProviderDetails is what the [Model] needs to send the call back to its provider, a JSON
+// object that only the model reads; nil if that is nothing.
 type CallPart struct {
 	approvals.ToolCall
 
 	Place           approvals.Place
 	Rule            string
 	ApprovalRequest string
+	ProviderDetails json.RawMessage
 }
 
 // ProviderCall is a call that the provider of the model has made while it answered,

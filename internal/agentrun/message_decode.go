@@ -109,7 +109,10 @@ func decodeResponsePart(b []byte) (ResponsePart, error) {
 			return nil, err
 		}
 		args, err := arguments(in)
-		part := CallPart{ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}, Rule: in.Rule, ApprovalRequest: in.ApprovalRequest}
+		part := CallPart{
+			ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args},
+			Rule:     in.Rule, ApprovalRequest: in.ApprovalRequest, ProviderDetails: absent(in.Details),
+		}
 		if in.Place != nil {
 			part.Place = approvals.Place(*in.Place)
 		}

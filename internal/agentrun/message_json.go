@@ -43,6 +43,7 @@ type partJSON struct {
 	Timestamp *time.Time           `json:"timestamp,omitempty"`
 	ID        string               `json:"id,omitempty"`
 	Signature string               `json:"signature,omitempty"`
+	Details   json.RawMessage      `json:"provider_details,omitempty"`
 	// Parts, Place and Rule are ours, not upstream's.
 	Parts []Part     `json:"parts,omitempty"`
 	Place *placeJSON `json:"place,omitempty"`
@@ -125,7 +126,7 @@ func encodeResponsePart(p ResponsePart) ([]byte, error) {
 	case Thinking:
 		return json.Marshal(partJSON{PartKind: "thinking", Content: jsonString(p.Content), ID: p.ID, Signature: p.Signature})
 	case CallPart:
-		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"), Rule: p.Rule, ApprovalRequest: p.ApprovalRequest}
+		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"), Rule: p.Rule, ApprovalRequest: p.ApprovalRequest, Details: p.ProviderDetails}
 		out.arguments(p.Args)
 		if p.Place != (approvals.Place{}) {
 			place := placeJSON(p.Place)

@@ -36,6 +36,7 @@ func everything() []agentrun.Message {
 				agentrun.Text{Content: "I will delete three."},
 				call("a", `{"path": "x",  "n": 9007199254740993}`), call("b", `{"path":`),
 				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "list"}, Place: approvals.Place{Cwd: "/srv", Repository: "acme/app", Branch: "main", Server: "db"}, Rule: "reads@1"},
+				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "g", Name: "list"}, ProviderDetails: json.RawMessage(`{"extra_content":{"google":{"thought_signature":"c2lnbmVk"}}}`)},
 				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "h", Name: "docs.ask", Args: json.RawMessage(`{}`)}, ApprovalRequest: "mcpr_1"},
 				agentrun.ProviderCall{ToolCall: approvals.ToolCall{ID: "mcp_2", Name: "docs.ask", Args: json.RawMessage(`{"q":1}`)}, ApprovalRequest: "mcpr_0", Output: "who?", Failed: true},
 				call("d", "{\"path\":\"\xff\xfe\"}"), call("e", ""),

@@ -1,7 +1,9 @@
 package openaimodel
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -27,8 +29,9 @@ var (
 // A query is one request, in one of the two protocols.
 type query struct {
 	send   func(ctx context.Context, c *openai.Client) (events, error)
-	answer func() answer // what is put together from the events of one stream
-	most   int           // the size limit of one event, in bytes
+	answer func() answer     // what is put together from the events of one stream
+	most   int               // the size limit of one event, in bytes
+	extras []json.RawMessage // see [extrasOf]
 }
 
 // events are those of a stream, each a JSON document.
@@ -53,7 +56,7 @@ func (m *Model) ask(ctx context.Context, q query) (agentrun.Response, *failure) 
 	silence := time.AfterFunc(m.first, func() { cancel(errSilent) })
 	defer silence.Stop()
 
-	a := &attempt{client: m.client, key: strings.TrimSpace(m.apiKey()), now: m.now, patience: m.first, most: q.most}
+	a := &attempt{client: m.client, key: strings.TrimSpace(m.apiKey()), now: m.now, patience: m.first, most: q.most, extras: q.extras}
 	a.heard = func() { silence.Reset(a.patience) }
 	defer a.close()
 
@@ -85,7 +88,8 @@ type attempt struct {
 	client *http.Client
 	key    string
 	now    func() time.Time
-	most   int // bytes of one event
+	most   int               // bytes of one event
+	extras []json.RawMessage // see [extrasOf]
 
 	patience time.Duration // how long the stream may pause now
 	heard    func()        // something came from the server
@@ -133,6 +137,9 @@ func (a *attempt) read(ctx context.Context, m *Model, q query) (answer, error) {
 // Do sends the request and keeps what go-openai does not.
 func (a *attempt) Do(r *http.Request) (*http.Response, error) {
 	a.sent = true
+	if err := a.addExtras(r); err != nil {
+		return nil, err
+	}
 	propagation.TraceContext{}.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
 	r.Header.Del("tracestate") // what others have written into the trace is not for the provider
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { a.left.Store(true) }}))
@@ -157,6 +164,22 @@ func (a *attempt) Do(r *http.Request) (*http.Response, error) {
 	from.left = maxBody
 	resp.Body = readCloser{newDataLines(from, a.most), resp.Body}
 	return resp, nil
+}
+
+// addExtras adds to the request what go-openai has no fields for.
+func (a *attempt) addExtras(r *http.Request) error {
+	if a.extras == nil {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		body, err = withExtras(body, a.extras)
+	}
+	if err != nil {
+		return err
+	}
+	r.Body, r.GetBody, r.ContentLength = io.NopCloser(bytes.NewReader(body)), nil, int64(len(body))
+	return nil
 }
 
 // close ends the response: go-openai leaves that of an error open.

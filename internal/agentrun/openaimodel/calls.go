@@ -32,8 +32,9 @@ type call struct {
 	index    int // -1: it has none
 	id, name string
 	args     strings.Builder
-	told     bool // that it began
-	toldArgs int  // so many bytes
+	extra    json.RawMessage // what the provider wants back with it
+	told     bool            // that it began
+	toldArgs int             // so many bytes
 }
 
 // tell says what was added to the call, once it has an id and a name.
@@ -45,8 +46,8 @@ func (k *call) tell(written func(agentrun.Delta)) {
 	k.told, k.toldArgs = true, k.args.Len()
 }
 
-func (c *calls) add(d openai.ToolCall) error {
-	to, err := c.find(d)
+func (c *calls) add(d piece) error {
+	to, err := c.find(d.ToolCall)
 	if err != nil {
 		return err
 	}
@@ -61,6 +62,9 @@ func (c *calls) add(d openai.ToolCall) error {
 		return malformed("the tool call %.60q changes its name from %.80q to %.80q", to.id, to.name, d.Function.Name)
 	}
 	to.args.WriteString(d.Function.Arguments)
+	if len(d.Extra) > 0 && string(d.Extra) != "null" {
+		to.extra = d.Extra
+	}
 	return nil
 }
 
@@ -126,9 +130,17 @@ func (c *calls) parts() ([]agentrun.ResponsePart, error) {
 		case k.name == "":
 			return nil, malformed("tool call %d of %d has no name", i+1, len(c.all))
 		}
-		parts = append(parts, agentrun.CallPart{ToolCall: approvals.ToolCall{
+		part := agentrun.CallPart{ToolCall: approvals.ToolCall{
 			ID: approvals.ToolCallID(k.id), Name: k.name, Args: json.RawMessage(k.args.String()),
-		}})
+		}}
+		if k.extra != nil {
+			details, err := json.Marshal(callDetails{k.extra})
+			if err != nil {
+				return nil, err
+			}
+			part.ProviderDetails = details
+		}
+		parts = append(parts, part)
 	}
 	return parts, nil
 }

@@ -32,6 +32,9 @@
 // in this protocol, and of bytes that are not UTF-8, or half a surrogate pair,
 // nobody can say what the model wrote: such an answer is asked for again.
 //
+// What a compatible server wants back with its calls, beside what OpenAI's API has, is sent
+// back to it and never to OpenAI, which refuses members that it does not know.
+//
 // The protocols, and what their servers are known to do with them:
 //
 //   - https://platform.openai.com/docs/api-reference/responses/create
@@ -42,6 +45,7 @@
 //   - https://platform.openai.com/docs/guides/error-codes
 //   - https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter
 //   - https://openrouter.ai/docs/api-reference/errors
+//   - https://ai.google.dev/gemini-api/docs/thought-signatures
 //   - https://html.spec.whatwg.org/multipage/server-sent-events.html
 //   - https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
 //   - https://github.com/sashabaranov/go-openai

@@ -18,17 +18,21 @@ import (
 func (m *Model) chatQuery(r agentrun.ModelRequest) query {
 	request := openai.ChatCompletionRequest{
 		Model:         m.model,
-		Messages:      chatMessages(r.Instructions, r.Messages, m.takesReasoning),
+		Messages:      chatMessages(r.Instructions, r.Messages, m.takesMore),
 		Tools:         chatTools(r.Tools),
 		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
 	}
-	return query{
+	q := query{
 		send: func(ctx context.Context, c *openai.Client) (events, error) {
 			return c.CreateChatCompletionStream(ctx, request)
 		},
 		answer: func() answer { return &chatAnswer{written: r.Written} },
 		most:   maxChunk,
 	}
+	if m.takesMore {
+		q.extras = extrasOf(r.Messages)
+	}
+	return q
 }
 
 // chatMessages returns the history in the protocol's shape. Requests with no
@@ -131,11 +135,11 @@ func content(raw json.RawMessage) string {
 	return b.String()
 }
 
-// takesReasoning reports whether a server may want the reasoning back with the calls that
-// it led to, as DeepSeek and Kimi do when they think
-// (https://api-docs.deepseek.com/guides/thinking_mode). OpenAI shows none in chat
-// completions, and refuses members that it does not know.
-func takesReasoning(base *url.URL) bool {
+// takesMore reports whether a server may want more back with its calls than OpenAI's API
+// has: the reasoning that led to them, as DeepSeek and Kimi do when they think
+// (https://api-docs.deepseek.com/guides/thinking_mode), or [callDetails]. OpenAI gives
+// neither in chat completions, and refuses members that it does not know.
+func takesMore(base *url.URL) bool {
 	host := base.Hostname()
 	return host != "api.openai.com" && !strings.HasSuffix(host, ".openai.azure.com")
 }

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -105,6 +108,81 @@ func TestReasoningIsNotSentToOpenAI(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, sim.Requests(), 1)
 		require.Equal(t, sent, strings.Contains(string(sim.Requests()[0].Body), "reasoning_content"), host)
+	}
+}
+
+// Gemini 3 signs the thoughts that led to its calls, and refuses calls that come back without
+// the signature, or with that of another call.
+func TestACallGoesBackWithWhatItsProviderGaveWithIt(t *testing.T) {
+	const signed = `{"google":{"thought_signature":"CrICAdHtim827fQ+/=="}}`
+	deltas := []string{
+		`{"index":0,"id":"f1","type":"function","function":{"name":"a","arguments":"{\"n\":9007199254740993}"},"extra_content":` + signed + `}`,
+		`{"index":1,"id":"f1","type":"function","function":{"name":"b","arguments":"{}"},"extra_content":null}`,
+		`{"index":2,"id":"","type":"function","function":{"name":"c","arguments":"{}"}}`, `{"index":2,"id":"f2","extra_content":{"other":[1]}}`,
+	}
+	for host, sent := range map[string]bool{"generativelanguage.googleapis.com": true, "api.openai.com": false} {
+		var bodies [][]byte
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || int64(len(body)) != r.ContentLength {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			bodies = append(bodies, body)
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, d := range deltas {
+				_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[%s]}}]}\n\n", d)
+			}
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
+		}))
+		t.Cleanup(server.Close)
+		m := newBench(t, http.NotFoundHandler(), func(c *openaimodel.Config) {
+			c.BaseURL = "https://" + host + "/v1beta/openai"
+			c.HTTPClient = &http.Client{Transport: rewrites(server.URL)}
+		})
+		r := ask("go", "a", "b", "c")
+		// A call of a model that gave nothing with it comes before.
+		r.Messages = append(r.Messages, response(call("f0", "a", "{}")), request(result("f0", `"<old>"`, agentrun.OutcomeSuccess)))
+		answer, err := m.Request(t.Context(), r)
+		require.NoError(t, err)
+		require.Len(t, answer.Parts, 3)
+		require.NotContains(t, string(bodies[0]), "extra_content")
+
+		stored, err := agentrun.EncodeMessage(answer)
+		require.NoError(t, err)
+		read, err := agentrun.DecodeMessage(stored)
+		require.NoError(t, err)
+		r.Messages = append(r.Messages, read, request(result("f1", `1`, agentrun.OutcomeSuccess), result("f1", `2`, agentrun.OutcomeSuccess), result("f2", `3`, agentrun.OutcomeSuccess)))
+		_, err = m.Request(t.Context(), r)
+		require.NoError(t, err)
+		var got struct {
+			Model    string
+			Stream   bool
+			Messages []struct {
+				Content string `json:"content"`
+				Calls   []struct {
+					ID       string          `json:"id"`
+					Extra    json.RawMessage `json:"extra_content"`
+					Function struct{ Arguments string }
+				} `json:"tool_calls"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(bodies[1], &got))
+		require.Equal(t, "m", got.Model)
+		require.True(t, got.Stream)
+		require.Len(t, got.Messages, 7)
+		require.Equal(t, "<old>", got.Messages[2].Content)
+		require.Nil(t, got.Messages[1].Calls[0].Extra)
+		made := got.Messages[3].Calls
+		require.Len(t, made, 3)
+		require.Equal(t, `{"n":9007199254740993}`, made[0].Function.Arguments)
+		if !sent {
+			require.NotContains(t, string(bodies[1]), "extra_content", host)
+			continue
+		}
+		require.JSONEq(t, signed, string(made[0].Extra))
+		require.Nil(t, made[1].Extra)
+		require.JSONEq(t, `{"other":[1]}`, string(made[2].Extra))
 	}
 }
 

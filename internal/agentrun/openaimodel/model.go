@@ -68,7 +68,7 @@ type Model struct {
 	// printed with the Model.
 	baseURL              func() string
 	userinfo             func() []string
-	takesReasoning       bool
+	takesMore            bool
 	client               *http.Client
 	timeout, first, idle time.Duration
 	attempts             int
@@ -111,7 +111,7 @@ func New(c Config) (*Model, error) {
 	}
 	m.baseURL = func() string { return baseURL }
 	m.userinfo = func() []string { return userinfo(base) }
-	m.takesReasoning = takesReasoning(base)
+	m.takesMore = takesMore(base)
 	return m, nil
 }
 

@@ -24,11 +24,26 @@ func malformed(format string, args ...any) error {
 }
 
 // A chunk is one event of a stream. Some servers report an error in it beside
-// other things, where go-openai does not look.
-type chunk struct {
-	openai.ChatCompletionStreamResponse
-	Error *json.RawMessage `json:"error"`
-}
+// other things, where go-openai does not look, and Google's has more of a call.
+type (
+	chunk struct {
+		openai.ChatCompletionStreamResponse
+		Choices []choice         `json:"choices"`
+		Error   *json.RawMessage `json:"error"`
+	}
+	choice struct {
+		openai.ChatCompletionStreamChoice
+		Delta delta `json:"delta"`
+	}
+	delta struct {
+		openai.ChatCompletionStreamChoiceDelta
+		ToolCalls []piece `json:"tool_calls"`
+	}
+	piece struct { // of a call
+		openai.ToolCall
+		Extra json.RawMessage `json:"extra_content"`
+	}
+)
 
 // A chatAnswer is put together from the chunks of one stream.
 type chatAnswer struct {
@@ -69,7 +84,7 @@ func (a *chatAnswer) add(raw []byte) error {
 	return nil
 }
 
-func (a *chatAnswer) addChoice(c openai.ChatCompletionStreamChoice) error {
+func (a *chatAnswer) addChoice(c choice) error {
 	a.text.WriteString(c.Delta.Content)
 	a.refusal.WriteString(c.Delta.Refusal)
 	a.thinking.WriteString(c.Delta.ReasoningContent)
