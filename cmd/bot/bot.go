@@ -139,6 +139,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	if err == nil {
 		b.people.open(b.ui)
 		b.tasks, err = state.NewTasks(b.measuredWork()...)
+		b.warnOfRequesters(ctx)
 		err = errors.Join(err, b.checkPeople(ctx), b.watch())
 	}
 	if err != nil {

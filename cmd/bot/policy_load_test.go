@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +117,18 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 	require.NoError(t, err, "Slack does not say who is in the group: the file is right by itself")
 	require.Contains(t, said, "could not check whether enough people can approve")
 	require.Contains(t, said, "missing_scope")
+
+	for owner, want := range map[string]string{
+		"U0ALICE": "", "U0BOT": "is deactivated or a bot",
+		"U0ALCE": `could not check who is the requester of what the agent asks" agent=claude user=U0ALCE err="a person whom Slack does not know: slack: users.info: user_not_found`,
+	} {
+		said, err := start(slacksim.Config{}, func(i *installation) {
+			i.text += "\nremote_agents: [{name: claude, owner: " + owner + ", channel: C0OPS, tokens: ['sha256:" + strings.Repeat("00", 32) + "']}]\n"
+		})
+		require.NoError(t, err)
+		require.Contains(t, said, want)
+		require.Equal(t, want != "", strings.Contains(said, "requester"), said)
+	}
 }
 
 // A changed policy is taken while the bot runs, a broken one is not.

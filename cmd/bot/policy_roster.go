@@ -63,3 +63,26 @@ func (b *bot) checkPeople(ctx context.Context) error {
 	_, err = policy.Load(b.path, o)
 	return err
 }
+
+// warnOfRequesters logs who is the requester of what another agent asks and cannot be found
+// among the people in Slack: whoever has the credential of the agent is then not kept from
+// approving what they asked for.
+func (b *bot) warnOfRequesters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
+	defer cancel()
+	for _, r := range b.remote {
+		for _, user := range append([]approvals.UserID{r.client.Owner}, r.client.Triggers...) {
+			if user == "" {
+				continue
+			}
+			log := b.log.With(slog.String("agent", r.client.Name), slog.String("user", string(user)))
+			able, err := b.ui.AbleByName(ctx, user)
+			switch {
+			case err != nil:
+				log.WarnContext(ctx, "could not check who is the requester of what the agent asks", slog.Any("err", err))
+			case !able:
+				log.WarnContext(ctx, "the requester of what the agent asks is deactivated or a bot")
+			}
+		}
+	}
+}
