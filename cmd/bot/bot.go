@@ -99,22 +99,15 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
-	if b.store, err = openDurable(ctx, c, b.measured(at)); err != nil {
-		return nil, err
-	}
-	if err := b.store.LayOut(ctx); err != nil {
-		return nil, errors.Join(err, b.store.Close())
-	}
-	b.redis = newRedisWatch(c.Redis, b.store.Servers, b.store.Holds, log)
-	b.ledger.store.Store(b.store)
 	lease := c.Runs.Lease
 	if lease <= 0 {
 		lease = agentrun.DefaultLease
 	}
-	b.clock = b.store.Clock(lease)
-	if err := b.clock.Check(ctx); err != nil { // a process with another time does not start
-		return nil, errors.Join(err, b.store.Close())
+	if b.store, b.clock, err = openStore(ctx, c, b.measured(at), lease); err != nil {
+		return nil, err
 	}
+	b.redis = newRedisWatch(c.Redis, b.store.Servers, b.store.Holds, log)
+	b.ledger.store.Store(b.store)
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	b.relay = state.NewRelay(b.store)
 	perAgent, perRequester := c.Bounds()

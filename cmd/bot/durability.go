@@ -52,6 +52,37 @@ func openForCommand(ctx context.Context, c config.Config, e config.Environment, 
 	return s, err
 }
 
+// betweenOpenings is how long the bot waits before it asks a Redis again that was gone in the
+// middle of its questions.
+const betweenOpenings = time.Second
+
+// openStore returns the store of the bot, laid out, and its clock: a process with another time
+// than Redis does not start. It waits for a Redis that is away, also if that begins between
+// two of its questions.
+func openStore(ctx context.Context, c config.Config, o state.Options, lease time.Duration) (*state.Store, *state.Clock, error) {
+	for {
+		store, err := openDurable(ctx, c, o)
+		if err == nil {
+			clock := store.Clock(lease)
+			if err = store.LayOut(ctx); err == nil {
+				err = clock.Check(ctx)
+			}
+			if err == nil {
+				return store, clock, nil
+			}
+			err = errors.Join(err, store.Close())
+		}
+		if !state.IsAway(err) || ctx.Err() != nil {
+			return nil, nil, err
+		}
+		o.Log.WarnContext(ctx, "Redis was gone before it had answered everything; trying again", slog.Any("err", err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(betweenOpenings):
+		}
+	}
+}
+
 // openDurable returns the store with the durability of the configuration. It
 // refuses a Redis that is weaker than that, and says of one that does not tell
 // its settings that they could not be checked.

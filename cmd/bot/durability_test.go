@@ -3,11 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/config"
@@ -199,6 +204,75 @@ func TestWhatIsStoredCanBeLookedAtInARedisThatTakesNoChanges(t *testing.T) {
 			require.Equal(t, "0 requests wait\n", said)
 			_, err = admin("redraw")
 			require.ErrorContains(t, err, c.refused)
+		})
+	}
+}
+
+// failing is a [redis.Hook] that has the nth command fail.
+type failing struct {
+	n    int
+	with error
+	sent atomic.Int64
+}
+
+func (f *failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if f.sent.Add(1) == int64(f.n) {
+			cmd.SetErr(f.with)
+			return f.with
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (f *failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		if f.sent.Add(1) == int64(f.n) {
+			for _, cmd := range all {
+				cmd.SetErr(f.with)
+			}
+			return f.with
+		}
+		return next(ctx, all)
+	}
+}
+
+// redisError is what a server answers.
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
+
+// A bot that starts waits for Redis, whichever of its questions is not answered.
+func TestTheStartWaitsForARedisThatGoesAwayInBetween(t *testing.T) {
+	server := statetest.NewInstance(t)
+	c := config.Config{Redis: config.Redis{Durability: state.Fsync}}
+	open := func(f *failing) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, _, err := openStore(ctx, c, state.Options{
+			URL: "redis://" + server.Addr, Hooks: []redis.Hook{f}, Now: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		}, time.Minute)
+		if err == nil {
+			require.NoError(t, s.Close())
+		}
+		return err
+	}
+	whole := &failing{}
+	require.NoError(t, open(whole))
+	require.Greater(t, whole.sent.Load(), int64(5))
+	for n := range int(whole.sent.Load()) {
+		t.Run(strconv.Itoa(n+1), func(t *testing.T) {
+			t.Parallel()
+			for _, with := range []error{redisError("LOADING Redis is loading the dataset in memory"), io.EOF} {
+				require.NoError(t, open(&failing{n: n + 1, with: with}), with)
+			}
+			err := open(&failing{n: n + 1, with: redisError("NOAUTH Authentication required.")})
+			if err != nil { // some answers are only advice
+				require.ErrorContains(t, err, "NOAUTH")
+			}
 		})
 	}
 }

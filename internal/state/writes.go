@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -157,8 +158,7 @@ func Refusal(err error) string {
 		{"NOAUTH", "redis refuses the user or the password of the bot"},
 		{"max number of clients reached", "redis has too many clients (maxclients)"},
 	} {
-		// Before Redis 7 an error within a script comes in the words of the script's.
-		if redis.HasErrorPrefix(err, known.prefix) || strings.Contains(err.Error(), ": -"+strings.TrimSpace(known.prefix)+" ") {
+		if says(err, known.prefix) {
 			return known.words
 		}
 	}
@@ -172,4 +172,25 @@ func Refusal(err error) string {
 		return "redis takes changes too slowly"
 	}
 	return "redis takes no changes"
+}
+
+// says reports whether Redis answered with this error. Before Redis 7 an error within a script
+// comes in the words of the script's.
+func says(err error, prefix string) bool {
+	return redis.HasErrorPrefix(err, prefix) || strings.Contains(err.Error(), ": -"+strings.TrimSpace(prefix)+" ")
+}
+
+// IsAway reports whether an error says no more than that Redis is not there at the moment: the
+// connection broke, or a server starts or has no successor yet.
+func IsAway(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY "} {
+		if says(err, prefix) {
+			return true
+		}
+	}
+	_, broke := errors.AsType[net.Error](err)
+	return broke || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
