@@ -232,3 +232,36 @@ func TestAReplayShowsThatACheckIsGone(t *testing.T) {
 	require.Empty(t, asked)
 	require.Equal(t, []string{"the check fraud of small"}, policy.Lifted(with, without))
 }
+
+// Where it can't be found out whether a rule above decides, the rule with the check may.
+// A call that people approved must not run then, as if the check had agreed.
+func TestACallIsUnjudgedIfARuleWithACheckMayDecideAboutIt(t *testing.T) {
+	const above = "rules:\n  - {name: own, tools: [edit], requesters: {groups: [sre]}, allow: true}\n"
+	for name, c := range map[string]struct {
+		rules string
+		gate  approvals.Gate
+		want  bool
+	}{
+		"it is the next one":                  {above + "  - {name: edits, tools: [edit], check: fraud, ask: {why: It edits.}}\n", "", true},
+		"it is broken itself":                 {strings.Replace(above, "allow", "check: fraud, allow", 1), "", true},
+		"it can't be judged either":           {above + "  - {name: edits, tools: [edit], requesters: {groups: [security]}, check: fraud, ask: {why: It edits.}}\n", "", true},
+		"no rule has one":                     {above + "  - {name: edits, tools: [edit], ask: {why: It edits.}}\n", "", false},
+		"it does not match":                   {above + "  - {name: edits, tools: [edit], when: run.steps > 5, check: fraud, ask: {why: It edits.}}\n", "", false},
+		"another one decides before it":       {above + "  - {name: b, tools: [edit], ask: {why: It edits.}}\n  - {name: edits, tools: [\"*\"], check: fraud, ask: {why: It edits.}}\n", "", false},
+		"it allows, and the tool itself asks": {"rules:\n  - {name: own, tools: [edit], requesters: {groups: [sre]}, ask: {why: It edits.}}\n  - {name: b, tools: [edit], check: fraud, allow: true}\n", approvals.GateDeclared, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []policy.Question
+			o := withTools(policy.Options{AskCheck: answering(policy.Answer{Answer: "deny"}, nil, &asked)}) // no directory: groups can't be looked up
+			call := callOf("edit", `{}`)
+			call.Gate = c.gate
+			r, err := parse(t, c.rules, o).Rule(t.Context(), call)
+			require.NoError(t, err)
+			ask, ok := r.(approvals.Ask)
+			require.True(t, ok)
+			require.Contains(t, ask.Why, "could not be judged")
+			require.Equal(t, c.want, ask.Unjudged)
+			require.Empty(t, asked)
+		})
+	}
+}

@@ -209,7 +209,9 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		}
 	}
 	if len(v.broken) > 0 {
-		v.by, v.ruling = v.broken[0].rule, p.unjudged(f, pl.asks, v.broken)
+		ask := p.unjudged(f, pl.asks, v.broken)
+		ask.Unjudged = ask.Unjudged || pl.mayCheck(f, v.broken[0].rule)
+		v.by, v.ruling = v.broken[0].rule, ask
 		return v
 	}
 	req, err := p.fallback.requirement(f.q, p.names)
@@ -219,6 +221,24 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 	}
 	v.ruling = approvals.Ask{Requirement: req, Why: p.fallback.why, Rule: p.defaultName, Severity: p.fallback.severity}
 	return v
+}
+
+// mayCheck reports whether the rule that decides may be one with a check, if all that is
+// known is that it is this one, which could not be judged, or one below it.
+func (pl *plan) mayCheck(f *facts, from *rule) bool {
+	for _, r := range pl.flow[max(0, slices.Index(pl.flow, from)):] {
+		if r.kind == KindAllow && (f.q.Gate != approvals.GateNone || f.held) {
+			continue
+		}
+		ok, _, err := r.matches(f)
+		switch {
+		case (ok || err != nil) && r.check != "":
+			return true
+		case ok:
+			return false
+		}
+	}
+	return false
 }
 
 func (said note) rule(r *rule, decided, ok bool, why string, err error) {
