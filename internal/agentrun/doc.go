@@ -104,7 +104,8 @@
 // again later. It cannot judge if it fails, and if a rule of it that might
 // refuse does ([approvals.Ask].Unjudged); but where people were asked because of
 // just that, their approval is for it too. Nothing else that the policy says
-// lifts the approval or asks for another one.
+// lifts the approval or asks for another one. A call that waits for others of its
+// step for a second or more is asked about once more when its turn comes.
 //
 // # What a call would change
 //

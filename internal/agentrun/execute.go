@@ -17,6 +17,7 @@ import (
 // journal of what it does.
 type executor struct {
 	session  *session
+	still    func(ctx context.Context, run Run, p *plan) (bool, error) // whether a call may run now
 	parallel int
 	draining func() bool  // no more executions begin
 	unwaited bool         // nor here: nobody waits for them
@@ -36,7 +37,10 @@ func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry
 		if stopped.Load() {
 			return nil
 		}
-		err := x.execute(ctx, run, p, retry[p.call.Name])
+		still, err := x.still(ctx, run, p)
+		if err == nil && still {
+			err = x.execute(ctx, run, p, retry[p.call.Name])
+		}
 		if err != nil {
 			stopped.Store(true)
 		}

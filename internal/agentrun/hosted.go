@@ -31,8 +31,14 @@ func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt strin
 	waits := false
 	for _, p := range plans {
 		if p.request != "" && p.execute && !p.ran {
-			hosted = append(hosted, p)
-			continue
+			still, err := v.executor.still(ctx, run, p)
+			if err != nil {
+				return nil, err
+			}
+			if still {
+				hosted = append(hosted, p)
+				continue
+			}
 		}
 		waits = waits || p.aside != AsideNone || p.stale
 	}

@@ -29,6 +29,7 @@ type plan struct {
 	reason   approvals.Quote // why the tool asks, in its own words
 	ask      approvals.Ask
 	gate     approvals.Gate  // why the tool asks, as the policy was told
+	ruledAt  time.Time       // when the policy was asked last
 	soFar    approvals.SoFar // what the policy is told about the calls before it
 	unjudged bool            // of an approved call: people knew that a rule could not judge it
 

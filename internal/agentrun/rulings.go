@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -113,7 +114,8 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 // stopped asks the policy about a call that people approved. It reports whether
 // a rule refuses the call, which then has its answer.
 func (r *rulings) stopped(ctx context.Context, run Run, p *plan) (bool, error) {
-	ruling, err := askPolicy(ctx, r.policy, r.propose(run, p.proposal(run, r.session.now())))
+	p.ruledAt = r.session.now()
+	ruling, err := askPolicy(ctx, r.policy, r.propose(run, p.proposal(run, p.ruledAt)))
 	if err != nil {
 		return false, fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -148,6 +150,30 @@ func (r *rulings) enterSigned(ctx context.Context, run Run, p *plan) error {
 		r.leave(ctx, run, p.call, r.session.claim.log)
 	}
 	return err
+}
+
+// rulingHolds is how long a ruling is good for a call that waits for others of its step.
+const rulingHolds = time.Second
+
+// still reports whether a call that may run still may when its turn comes. If it waited
+// for long, the policy is asked once more, as before: it may stop an approved call, and
+// refuse or ask about any other.
+func (r *rulings) still(ctx context.Context, run Run, p *plan) (bool, error) {
+	if p.begun || r.session.now().Sub(p.ruledAt) < rulingHolds {
+		return true, nil
+	}
+	if p.approved {
+		if _, err := r.stopped(ctx, run, p); err != nil {
+			return false, err
+		}
+		p.admitDoubt(r.session.now())
+	} else if r.ruleOn(ctx, run, p, p.gate); run.CallsOnly && p.aside != AsideNone {
+		p.answer(returned(p.call, OutcomeDenied, nowAsksMessage, r.session.now()))
+	}
+	if !p.execute && r.counts() {
+		r.leave(ctx, run, p.call, r.session.claim.log)
+	}
+	return p.execute, nil
 }
 
 // malformed says, for the model, why nobody can be asked about such arguments.
@@ -213,7 +239,7 @@ func (r *rulings) gate(ctx context.Context, p *plan, c Call, raise error) (appro
 // ruleOn lets the policy have its word on a plan: it may refuse it, or ask for
 // approval, even for a call that runs elsewhere. It never lifts a gate.
 func (r *rulings) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
-	p.gate = gate
+	p.gate, p.ruledAt = gate, r.session.now()
 	switch ruling := r.rule(ctx, run, p).(type) {
 	case approvals.Permit:
 	case approvals.Refuse:
