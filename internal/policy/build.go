@@ -110,8 +110,11 @@ func (b *builder) learnPlans() {
 	for _, t := range b.p.tools {
 		pl := b.p.newPlan(t.Agent, t.Name)
 		pl.shape, pl.hints = t.shape, t.hints
+		if t.Asks == AsksExternal {
+			pl.unheld = t
+		}
 		if pl.would != nil {
-			pl.would.shape, pl.would.hints = t.shape, t.hints
+			pl.would.shape, pl.would.hints, pl.would.unheld = t.shape, t.hints, pl.unheld
 		}
 		b.p.plans[[2]string{t.Agent, t.Name}] = pl
 	}

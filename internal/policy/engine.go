@@ -93,6 +93,7 @@ type plan struct {
 	asks    []*ask // that a call needs together which nobody can judge
 	would   *plan  // of a file in shadow mode: as if it were not
 	shape   *shape
+	unheld  *tool // that of the call, if nothing holds its arguments to its schema
 	hints   hints
 }
 
@@ -269,7 +270,7 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 // shadow rules would have ruled. Those ask no checks.
 func (p *Policy) rule(f *facts) approvals.Ruling {
 	pl := p.plan(f.q.Agent, f.q.Call.Name)
-	f.shape, f.hints = pl.shape, pl.hints
+	f.planned(pl)
 	v := p.judge(f, pl, nil)
 	ruling := p.checked(f, pl, v, p.checker()).ruling
 	if report := p.options.Shadow; report != nil {

@@ -35,7 +35,7 @@ func (x *examiner) check(f *fileForm) {
 		if pl.would != nil {
 			pl = pl.would // an example says what the file means, in force or not
 		}
-		facts.shape, facts.hints = pl.shape, pl.hints
+		facts.planned(pl)
 		v := x.checked(facts, pl, x.p.judge(facts, pl, nil), e.Check)
 		if x.Count() > before {
 			continue
@@ -204,7 +204,7 @@ func (x *examiner) tool(e exampleForm) (*tool, bool) {
 
 // exampleFits says what is wrong with the arguments of an example, by the schema
 // of its tool if that is known: a call that does not fit goes back to the model,
-// so no rule says anything of it.
+// so no rule says anything of it, unless its tool is external.
 func exampleFits(e exampleForm, t *tool, found *strictyaml.Problems) {
 	at := e.Call.Args.Mark
 	switch {
@@ -214,7 +214,7 @@ func exampleFits(e exampleForm, t *tool, found *strictyaml.Problems) {
 		found.Wrong(at, "must be a mapping, with keys")
 		return
 	}
-	if t == nil {
+	if t == nil || t.Asks == AsksExternal {
 		return
 	}
 	wrong, err := t.misfits(e.Call.Args.JSON)

@@ -31,7 +31,8 @@ type Explanation struct {
 
 	// Unknown says that the agent has no such tool, and Misfits why the arguments
 	// do not fit it. No rule is asked then: the call goes back to the model. It is
-	// said of no remote agent: its tools are not known.
+	// said of no remote agent: its tools are not known. An external tool has no Misfits,
+	// because the policy is asked about any arguments of it.
 	Unknown bool
 	Misfits []string
 
@@ -82,7 +83,7 @@ func (p *Policy) ExplainRecorded(ctx context.Context, r Recorded) Explanation {
 
 func (p *Policy) explain(f *facts) Explanation {
 	pl := p.plan(f.q.Agent, f.q.Call.Name)
-	f.shape, f.hints = pl.shape, pl.hints
+	f.planned(pl)
 	steps := map[*rule]Step{}
 	said := func(r *rule, o Outcome, why string) { steps[r] = Step{Outcome: o, Why: why} }
 	v := p.judge(f, pl, said)
@@ -155,7 +156,7 @@ func (p *Policy) explainNew(f *facts) Explanation {
 		f.q.Gate = cmp.Or(f.q.Gate, approvals.GateDeclared)
 	}
 	e := p.explain(f)
-	if i >= 0 {
+	if i >= 0 && p.tools[i].Asks != AsksExternal {
 		e.Misfits, _ = p.tools[i].misfits(f.q.Call.Args) // an unreadable schema finds nothing
 	}
 	if e.Unknown || len(e.Misfits) > 0 {

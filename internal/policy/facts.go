@@ -20,6 +20,7 @@ type facts struct {
 	q         approvals.Proposal
 	ctx       context.Context //nolint:containedctx // lives as long as one ruling; conditions cannot hand one on
 	shape     *shape
+	unheld    *tool // as in [plan]
 	hints     hints
 	directory Directory
 	ledger    Ledger
@@ -49,6 +50,9 @@ func (a Annotations) hints() hints {
 	yes := func(b *bool) bool { return b == nil || *b }
 	return hints{a.ReadOnlyHint, yes(a.DestructiveHint), a.IdempotentHint, yes(a.OpenWorldHint), approvals.SeverityUnset}
 }
+
+// planned gives the facts what the plan for a call says of its tool.
+func (f *facts) planned(pl *plan) { f.shape, f.hints, f.unheld = pl.shape, pl.hints, pl.unheld }
 
 // The names that a condition may use, besides args.
 var variables = []struct {
@@ -102,6 +106,11 @@ func (f *facts) ResolveName(name string) (any, bool) {
 func (f *facts) Parent() cel.Activation { return nil }
 
 func (f *facts) readArgs() any {
+	if f.unheld != nil {
+		if wrong, err := f.unheld.misfits(f.q.Call.Args); err != nil || len(wrong) > 0 {
+			return types.WrapErr(errMisfit)
+		}
+	}
 	m, err := readArgs(f.q.Call.Args, f.shape)
 	if err != nil {
 		return types.WrapErr(err)
@@ -242,6 +251,8 @@ func (f *facts) blame(err error) error {
 		return errLedger
 	case strings.Contains(s, errArgs.Error()):
 		return errArgs
+	case strings.Contains(s, errMisfit.Error()):
+		return errMisfit
 	case strings.Contains(s, errRecased.Error()):
 		return errRecased
 	case strings.Contains(s, errNumber.Error()):

@@ -102,7 +102,7 @@ func (r *Recorded) decode(line []byte) error {
 // again is the ruling on a recorded call, and the check that would be asked.
 func (p *Policy) again(ctx context.Context, call Recorded) (r approvals.Ruling, check string) {
 	f, pl := p.recalled(ctx, call), p.plan(call.Agent, call.Tool)
-	f.shape, f.hints = pl.shape, pl.hints
+	f.planned(pl)
 	v := p.judge(f, pl, nil)
 	return v.ruling, v.check()
 }
