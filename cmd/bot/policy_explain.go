@@ -93,11 +93,7 @@ func policyExplain(ctx context.Context, in *call) error {
 	case *file == "" && len(agents) > 0 && !slices.Contains(agents, call.Agent):
 		return in.wrong("--agent: there is no agent %q%s", call.Agent, strictyaml.HintOr(call.Agent, agents))
 	}
-	today := policy.RecordedToday{}
-	if call.Today != nil {
-		today = *call.Today
-	}
-	return p.sayExplanation(loaded.ExplainToday(ctx, call.Proposal(), today))
+	return p.sayExplanation(loaded.ExplainCall(ctx, call))
 }
 
 // agentsOf are the names of all agents that are known.

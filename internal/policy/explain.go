@@ -143,10 +143,13 @@ func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation 
 	return p.explainNew(f)
 }
 
-// ExplainToday is [Policy.Explain] with these counts of the calls before it today.
-func (p *Policy) ExplainToday(ctx context.Context, q approvals.Proposal, today RecordedToday) Explanation {
-	f := p.facts(ctx, q)
-	f.today = today.counts()
+// ExplainCall is [Policy.Explain] of a call in the form of a recorded one, with the groups
+// and the counts of the day that it says. Without counts, none was executed.
+func (p *Policy) ExplainCall(ctx context.Context, r Recorded) Explanation {
+	f := p.recalled(ctx, r)
+	if f.today == nil {
+		f.today = map[string]int{}
+	}
 	return p.explainNew(f)
 }
 

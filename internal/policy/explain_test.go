@@ -94,3 +94,15 @@ func TestAnExplanationShowsWhatATerminalWouldObey(t *testing.T) {
 	q.Agent = "ops\x1b[2J"
 	require.Contains(t, p.Explain(t.Context(), q).Text(), `rm\u001b[2J\u202e\nx, by ops\u001b[2J`+"\n")
 }
+
+// What a recorded call says of the groups of its requester counts in an explanation as it
+// does in a replay.
+func TestAnExplanationTakesTheGroupsOfARecordedCall(t *testing.T) {
+	p := parse(t, "rules:\n  - {name: own, tools: [edit], requesters: {groups: [sre]}, allow: true}\n", policy.Options{})
+	r := policy.Record(callOf("edit", `{}`))
+	require.Contains(t, p.ExplainCall(t.Context(), r).Text(), "could not be looked up")
+	r.Groups = &policy.RecordedGroups{"S0SRE00001"}
+	require.Contains(t, p.ExplainCall(t.Context(), r).Text(), "-> runs without approval (own)")
+	r.Groups = &policy.RecordedGroups{}
+	require.Contains(t, p.ExplainCall(t.Context(), r).Text(), "-> needs approval (default)")
+}

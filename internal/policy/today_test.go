@@ -82,8 +82,10 @@ func TestARecordedCallIsCountedByItsRecord(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		require.Contains(t, p.ExplainRecorded(t.Context(), r).Text(), want, line)
 	}
-	q := call("refund", `{}`)
-	require.Contains(t, p.ExplainToday(t.Context(), q, policy.RecordedToday{Executed: map[string]int{"refund": 2}}).Text(), "is refused")
+	r := policy.Record(call("refund", `{}`))
+	require.Contains(t, p.ExplainCall(t.Context(), r).Text(), "runs without approval")
+	r.Today = &policy.RecordedToday{Executed: map[string]int{"refund": 2}}
+	require.Contains(t, p.ExplainCall(t.Context(), r).Text(), "is refused")
 }
 
 func TestCountsOfADayAreCheckedWhenTheFileIsRead(t *testing.T) {
