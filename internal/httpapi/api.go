@@ -24,9 +24,6 @@ import (
 	"github.com/countersign/countersign/internal/intake"
 )
 
-// Door is what the configuration of an agent calls this API.
-const Door intake.Door = "api"
-
 // Intake is what the API needs of [intake.Service].
 type Intake interface {
 	Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error)

@@ -29,7 +29,7 @@ func (c caller) ask() (intake.Ask, error) {
 	if err != nil {
 		return intake.Ask{}, err
 	}
-	ask := intake.Ask{Door: Door, IdempotencyKey: key, Payload: sha256.Sum256(raw), Trace: c.r.Header.Get("Traceparent")}
+	ask := intake.Ask{Door: intake.DoorAPI, IdempotencyKey: key, Payload: sha256.Sum256(raw), Trace: c.r.Header.Get("Traceparent")}
 	for field, to := range map[string]*string{
 		"external_id": &ask.ExternalID, "group": &ask.Group, "session": &ask.Session, "notify": &ask.Notify,
 	} {

@@ -209,8 +209,8 @@ func (a *API) agent(r *http.Request) (bearer.Agent, error) {
 	if err != nil {
 		return agent, err
 	}
-	if !slices.Contains(agent.Doors, Door) {
-		return agent, refuse(kindNoDoor, "the agent %q is not configured for %q", agent.Client.Name, string(Door))
+	if !slices.Contains(agent.Doors, intake.DoorAPI) {
+		return agent, refuse(kindNoDoor, "the agent %q is not configured for %q", agent.Client.Name, string(intake.DoorAPI))
 	}
 	return agent, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
-	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -24,7 +23,7 @@ func fulfillers(t *testing.T) *world {
 	w.policy.Set("export", approvals.Permit{})
 	agents := append(*w.agents.Load(), bearer.Agent{
 		Client: intake.Client{Name: "exporter", Owner: "carol", Channel: "C1", Fulfills: []intake.Fulfills{{Agent: "claude", Tool: "export"}}},
-		Doors:  []intake.Door{httpapi.Door}, Tokens: []bearer.Sum{bearer.SumOf(exporterToken)},
+		Doors:  []intake.Door{intake.DoorAPI}, Tokens: []bearer.Sum{bearer.SumOf(exporterToken)},
 	})
 	w.agents.Store(&agents)
 	return w

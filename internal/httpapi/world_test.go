@@ -112,8 +112,8 @@ func build(t *testing.T, client redis.UniversalClient, prefix string, changes ..
 	t.Helper()
 	w := &world{T: t, prefix: prefix, policy: intaketest.NewRules(map[string]approvals.Ruling{"free": approvals.Permit{}, "render": approvals.Permit{}, "never": approvals.Refuse{Reason: "not on Fridays"}})}
 	w.agents.Store(&[]bearer.Agent{
-		{Client: intake.Client{Name: "claude", Owner: "alice", Channel: "C1", PerMinute: 100_000, OpenLimit: 100_000}, Doors: []intake.Door{httpapi.Door}, Tokens: []bearer.Sum{bearer.SumOf(claudeToken)}},
-		{Client: intake.Client{Name: "other", Owner: "carol", Channel: "C1", PerMinute: 3, Fulfills: []intake.Fulfills{{Agent: "claude", Tool: "render"}}}, Doors: []intake.Door{"mcp", httpapi.Door}, Tokens: []bearer.Sum{bearer.SumOf(otherToken)}},
+		{Client: intake.Client{Name: "claude", Owner: "alice", Channel: "C1", PerMinute: 100_000, OpenLimit: 100_000}, Doors: []intake.Door{intake.DoorAPI}, Tokens: []bearer.Sum{bearer.SumOf(claudeToken)}},
+		{Client: intake.Client{Name: "other", Owner: "carol", Channel: "C1", PerMinute: 3, Fulfills: []intake.Fulfills{{Agent: "claude", Tool: "render"}}}, Doors: []intake.Door{"mcp", intake.DoorAPI}, Tokens: []bearer.Sum{bearer.SumOf(otherToken)}},
 		{Client: intake.Client{Name: "elsewhere", Owner: "carol", Channel: "C1"}, Doors: []intake.Door{"mcp"}, Tokens: []bearer.Sum{bearer.SumOf(noDoorToken)}},
 	})
 	var err error
