@@ -226,10 +226,7 @@ type kept struct {
 }
 
 func (k kept) pack() (json.RawMessage, error) {
-	raw, err := json.Marshal(struct {
-		Form  format.Form `json:"form"`
-		State *string     `json:"state,omitempty"`
-	}{k.Form, nil})
+	raw, err := json.Marshal(kept{Form: k.Form})
 	if err != nil || k.State == nil {
 		return raw, err
 	}
