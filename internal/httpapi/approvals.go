@@ -178,7 +178,7 @@ func (a *API) withdraw(c caller) (answer, error) {
 	}
 	q, err := a.c.Intake.Withdraw(c.r.Context(), c.Client, c.id(), reason)
 	if err != nil {
-		return answer{}, a.withApproval(c, err)
+		return answer{}, a.withOutcomes(c, err)
 	}
 	return c.reply(http.StatusOK, q)
 }

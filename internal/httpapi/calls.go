@@ -125,8 +125,8 @@ func (a *API) waiting(c caller) (answer, error) {
 // maxCursor is how many bytes the place of a page may have. Ours have fewer.
 const maxCursor = 1 << 10
 
-// withApproval adds to a refusal because a request is settled, how it stands.
-func (a *API) withApproval(c caller, err error) error {
+// withOutcomes adds to a refusal because a request is settled, how it stands.
+func (a *API) withOutcomes(c caller, err error) error {
 	if !errors.Is(err, approvals.ErrSettled) {
 		return err
 	}
