@@ -439,7 +439,7 @@ func TestAnAgentHasLimits(t *testing.T) {
 	for i := range 2 {
 		r, err := w.Ask(ctx, c, ask(fmt.Sprint("free", i), "free"))
 		if i == 1 {
-			require.ErrorIs(t, err, intake.ErrLimit, r)
+			require.ErrorAs(t, err, &limit, r)
 		}
 	}
 	w.clock.Advance(time.Minute)

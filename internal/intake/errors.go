@@ -15,8 +15,6 @@ import (
 var (
 	// ErrKeyReused: the idempotency key was used with another payload.
 	ErrKeyReused = errors.New("the idempotency key was used for another request")
-	// ErrLimit is in a [LimitError].
-	ErrLimit = errors.New("too many requests")
 	// ErrClaimed is in a [ClaimedError].
 	ErrClaimed = errors.New("the decision is used")
 	// ErrNotUsable is in an [OutcomeError].
@@ -35,7 +33,7 @@ var (
 	ErrNowAsks = agentrun.ErrNowAsks
 )
 
-// A LimitError is an [ErrLimit] that says when to try again.
+// A LimitError says that a request is one too many, and when to try again.
 type LimitError struct {
 	What       string // "open requests" or "requests in a minute"
 	Limit      int
@@ -43,11 +41,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: at most %d %s", ErrLimit, e.Limit, e.What)
+	return fmt.Sprintf("too many requests: at most %d %s", e.Limit, e.What)
 }
-
-// Unwrap returns [ErrLimit].
-func (e *LimitError) Unwrap() error { return ErrLimit }
 
 // A ClaimedError is an [ErrClaimed] that says since when.
 type ClaimedError struct{ At time.Time }
