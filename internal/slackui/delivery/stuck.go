@@ -66,12 +66,8 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 	if err != nil {
 		return false, false, err
 	}
-	var from []approvals.From
-	for _, q := range a.Requirement.Quorums {
-		from = append(from, q.From)
-	}
 	asked := recipients{Notices: n, batch: b, call: a, what: what, in: in}
-	users := members(from, in)
+	users := members(fromOf(a), in)
 	var all []approvals.Principal
 	for _, user := range users {
 		if len(users) <= maxRecipients { // of more people, enough are assumed to count
