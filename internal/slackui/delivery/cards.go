@@ -331,10 +331,7 @@ func (c *Cards) Load(ctx context.Context, r directory.Reader, b approvals.Batch,
 		if err := c.loadEarlier(ctx, r, shown, a); err != nil {
 			return card.Card{}, err
 		}
-		if c.Tools == nil {
-			continue
-		}
-		if spec, ok := c.Tools.ToolSpec(b.Agent, call.Name); ok {
+		if spec, ok := directory.SpecOf(c.Tools, b, a); ok {
 			shown.Tools[call.Name] = spec
 		}
 	}
