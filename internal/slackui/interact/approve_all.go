@@ -32,7 +32,11 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		return at, false, err
 	}
 	at.Stop = s.cfg.stopping(b)
-	shown, err := s.drawn(ctx, p, b, t.Part)
+	reader, err := s.readerOf(ctx, p, b)
+	if err != nil {
+		return at, false, err
+	}
+	shown, err := s.asDrawn(ctx, p, reader, b, t.Part)
 	if err != nil {
 		return at, false, err
 	}
@@ -145,16 +149,4 @@ func (s *decisions) requestAll(p inbound.Interaction, value string) approvals.Re
 
 func (s *decisions) logAll(ctx context.Context, p inbound.Interaction, b approvals.Batch, n int) {
 	s.cfg.Log.InfoContext(ctx, "calls approved together", slog.String("batch", string(b.ID)), slog.String("user", p.User), slog.Int("calls", n))
-}
-
-// drawn is the card in which the person pressed, as it is drawn now.
-func (s *decisions) drawn(ctx context.Context, p inbound.Interaction, b approvals.Batch, part int) (card.Card, error) {
-	reader := s.people.Audience(b, p.Channel)
-	if !reader.Reads(b) { // the card is not in a channel, but in a review or a direct message
-		var err error
-		if reader, err = s.people.MayRead(ctx, p.Who(), b); err != nil {
-			return card.Card{}, err
-		}
-	}
-	return s.asDrawn(ctx, p, reader, b, part)
 }

@@ -77,16 +77,12 @@ func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at *r
 	if a.Status != approvals.Pending {
 		return true, nil
 	}
-	reader := s.people.Audience(b, p.Channel)
-	if !reader.Reads(b) { // the card is not in a channel, but in a review or a direct message
-		var err error
-		reader, err = s.people.MayRead(ctx, p.Who(), b)
-		if directory.IsRefusal(err) {
-			return false, nil // the signing form says why
-		}
-		if err != nil {
-			return false, err
-		}
+	reader, err := s.readerOf(ctx, p, b)
+	if directory.IsRefusal(err) {
+		return false, nil // the signing form says why
+	}
+	if err != nil {
+		return false, err
 	}
 	i := slices.IndexFunc(b.Approvals, func(x approvals.Approval) bool { return x.Call.ID == a.Call.ID })
 	if s.placements.ShowsWhole(ctx, b, i, p.Channel, p.MessageTS) {
@@ -102,6 +98,15 @@ func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at *r
 	}
 	shown, err := s.asDrawn(ctx, p, reader, b, i/card.CallsPerCard)
 	return err == nil && shown.Shows(a, s.cfg.Now()), err
+}
+
+// readerOf returns the Reader of the card in which the person pressed: that of its channel,
+// or in a review or a direct message that of the person.
+func (s *decisions) readerOf(ctx context.Context, p inbound.Interaction, b approvals.Batch) (directory.Reader, error) {
+	if reader := s.people.Audience(b, p.Channel); reader.Reads(b) {
+		return reader, nil
+	}
+	return s.people.MayRead(ctx, p.Who(), b)
 }
 
 // asDrawn is the card in which the person pressed, as it is drawn now.
