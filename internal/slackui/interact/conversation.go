@@ -107,11 +107,10 @@ func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error
 		return nil
 	}
 	what, tools := reply.Pending(b)
-	head := notStartedBusy
-	spans := append([]blockkit.Span{blockkit.Styled(notStarted, blockkit.Bold), blockkit.Say(busyThread + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
-	tail := writeAgain
+	waits := what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits")
+	spans := append([]blockkit.Span{blockkit.Styled(notStarted, blockkit.Bold), blockkit.Say(busyThread + waits + ": ")}, tools...)
 	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
 		spans = append(append(spans, blockkit.Say(".")), s.placements.LeadTo(ctx, b)...)
-		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.ParagraphMessage(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
+		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.ParagraphMessage(notStartedBusy+waits+"."+writeAgain, append(spans, blockkit.Say(writeAgain))...))
 	})
 }
