@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -93,20 +94,13 @@ type pointer struct {
 
 // call returns the index of the call, or -1.
 func (r record) call(id approvals.ToolCallID) int {
-	for i, c := range r.Calls {
-		if c.ID == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.Calls, func(c storedCall) bool { return c.ID == id })
 }
 
 // with returns the record with call i replaced; r keeps its own.
 func (r record) with(i int, c storedCall) record {
-	calls := make([]storedCall, len(r.Calls))
-	copy(calls, r.Calls)
-	calls[i] = c
-	r.Calls = calls
+	r.Calls = slices.Clone(r.Calls)
+	r.Calls[i] = c
 	return r
 }
 
