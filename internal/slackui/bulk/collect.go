@@ -168,7 +168,7 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 	}
 	var batches []approvals.Batch
 	now, calls := s.Cfg.Now(), 0
-	err = directory.EachListed(ctx, s.Cfg.Lists, keys, sheetLooks, func(b approvals.Batch) bool {
+	d.More, err = directory.EachListed(ctx, s.Cfg.Lists, keys, sheetLooks, func(b approvals.Batch) bool {
 		n := 0
 		for _, a := range b.Approvals {
 			if a.OpenAt(now) && o.Filter.Matches(b, a, now) {
@@ -184,7 +184,7 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 		}
 		batches = append(batches, b)
 		return true
-	}, &d.More)
+	})
 	return batches, err
 }
 

@@ -36,27 +36,25 @@ func ListKeys(l ref.List, who Viewer, channel string) []approvals.ListKey {
 }
 
 // EachListed calls f with the batches of these lists, the oldest first, until f
-// returns false or this many were read. Then it sets more.
-func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most int, f func(approvals.Batch) bool, more *bool) error {
+// returns false or this many were read. Then there may be more.
+func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most int, f func(approvals.Batch) bool) (more bool, err error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	var cursor approvals.Cursor
 	for looked := 0; ; {
 		batches, next, err := from.Inbox(ctx, keys, cursor, WindowSize)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, b := range batches {
 			if !f(b) {
-				*more = true
-				return nil
+				return true, nil
 			}
 		}
 		if cursor = next; cursor == "" {
-			return nil
+			return false, nil
 		}
 		if looked += WindowSize; looked >= most {
-			*more = true
-			return nil
+			return true, nil
 		}
 	}
 }
