@@ -95,8 +95,8 @@ type Config struct {
 type Service struct {
 	c        Config
 	hubs     hubs
-	owners   kept[approvals.BatchID, owner]
-	turns    kept[string, turn] // by the index of a fingerprint
+	owners   cache[approvals.BatchID, owner]
+	turns    cache[string, turn] // by the index of a fingerprint
 	counters counters
 }
 
