@@ -6,6 +6,8 @@ package door
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -96,6 +98,21 @@ func Refuse(w http.ResponseWriter, status int, why string) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
 	}
 	http.Error(w, why, status)
+}
+
+// Body returns the body of a request of MCP. One that is too large, or does not arrive as a
+// whole, is refused here.
+func Body(w http.ResponseWriter, r *http.Request, most int64) (body []byte, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, fmt.Sprintf("the message has more than %d bytes", most), http.StatusRequestEntityTooLarge)
+		return nil, false
+	}
+	if err != nil {
+		http.Error(w, "the body did not arrive as a whole", http.StatusBadRequest)
+		return nil, false
+	}
+	return body, true
 }
 
 // Hold counts a request of the agent that is held, or says that it is one too

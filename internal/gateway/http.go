@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -48,13 +47,8 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			http.Error(w, fmt.Sprintf("the message has more than %d bytes", maxBody), http.StatusRequestEntityTooLarge)
-			return
-		}
-		if err != nil {
-			http.Error(w, "the body did not arrive as a whole", http.StatusBadRequest)
+		body, ok := door.Body(w, r, maxBody)
+		if !ok {
 			return
 		}
 		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there

@@ -58,13 +58,8 @@ func (s *Server) Prompt() http.Handler {
 		if !r.URL.Query().Has("hold") {
 			opts.hold = promptHold
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			http.Error(w, fmt.Sprintf("the message has more than %d bytes", maxBody), http.StatusRequestEntityTooLarge)
-			return
-		}
-		if err != nil {
-			http.Error(w, "the body did not arrive as a whole", http.StatusBadRequest)
+		body, ok := door.Body(w, r, maxBody)
+		if !ok {
 			return
 		}
 		if err := door.CheckIDs(body); err != nil {
