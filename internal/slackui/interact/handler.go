@@ -125,7 +125,8 @@ type homeTabs struct {
 	slash   *command.Handler
 }
 
-// An Config is what interactions are handled with.
+// A Config is what interactions are handled with. Config of package slackui says what each
+// field means.
 type Config struct {
 	Team     string
 	Agent    string
