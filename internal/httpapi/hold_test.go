@@ -3,6 +3,9 @@ package httpapi_test
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -241,4 +244,21 @@ func TestAnAgentHoldsOnlySoManyRequests(t *testing.T) {
 	created := w.do(http.MethodPost, "/v1/approvals?wait=50s", claudeToken, strings.Replace(oneCall, "r1", "r2", 1))
 	require.Equal(t, http.StatusCreated, created.status, "whoever made a request must learn its id")
 	w.follow(otherToken, "").next(t)
+}
+
+// The end of a client's side of the connection is how the server learns that the client is
+// gone. A client that only sends no more, and still reads, learns what to do.
+func TestAClientThatClosesItsSideReadsToKeepItOpen(t *testing.T) {
+	w := newWorld(t)
+	q := w.post(oneCall)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "GET /v1/approvals/%s?wait=50s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", q.ID, claudeToken)
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "503 Service Unavailable")
+	require.Contains(t, string(answer), "keep it open")
 }

@@ -239,7 +239,7 @@ func (a *API) explain(r *http.Request, err error) *problem {
 		return p
 	}
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		return refuse(kindUnavailable, "the client has left").again(time.Second)
+		return refuse(kindUnavailable, "the client closed its side of the connection before the answer; keep it open until then").again(time.Second)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		a.c.Log.WarnContext(r.Context(), "a request took too long", slog.String("route", r.Pattern))
