@@ -44,12 +44,27 @@ const (
 	noteUnknown = "A part of a kind that is not known."
 )
 
+// notCalled reports whether an error of JSON-RPC says that the tool was not called: the
+// message could not be read, or names a method, a tool or arguments that there are not.
+func notCalled(code int64) bool {
+	switch code {
+	case -32700, -32600, -32601, -32602:
+		return true
+	}
+	return false
+}
+
 // read says what became of a call by the server's answer. Only a complete result
 // that can be read is a success.
 func (s Server) read(a *answer) (agentrun.Result, error) {
 	if a.Error != nil {
-		return agentrun.Result{}, &agentrun.FailedError{Message: fmt.Sprintf("The server refused the call (code %d): %s",
-			a.Error.Code, clip(approvals.Visible(s.conceal(a.Error.Message)), maxWords))}
+		words := "The server reported an error (code %d): %s"
+		if notCalled(a.Error.Code) {
+			words = "The server refused the call (code %d): %s"
+		}
+		return agentrun.Result{}, &agentrun.FailedError{
+			Message: fmt.Sprintf(words, a.Error.Code, clip(approvals.Visible(s.conceal(a.Error.Message)), maxWords)),
+		}
 	}
 	var r struct {
 		ResultType string            `json:"resultType"`
