@@ -118,8 +118,12 @@ func (s *HTTP) signed(path string, handle handler) http.Handler {
 			return
 		}
 		defer s.cfg.attended()()
+		belongs := pathFor(body)
 		answer, err := handle(ctx, body)
 		switch {
+		case errors.Is(err, errBody) && path != belongs:
+			log.WarnContext(ctx, "request for another path; change its URL in the settings of the Slack app", slog.String("belongs", belongs))
+			http.Error(w, "this belongs to "+belongs, http.StatusBadRequest)
 		case errors.Is(err, errBody):
 			log.WarnContext(ctx, "request not understood", slog.Any("err", err))
 			http.Error(w, "bad request", http.StatusBadRequest)
@@ -131,6 +135,18 @@ func (s *HTTP) signed(path string, handle handler) http.Handler {
 			_ = json.NewEncoder(w).Encode(answer.body)
 		}
 	})
+}
+
+// pathFor returns the path to which a request with this body belongs: events are JSON, and
+// forms without a payload are slash commands.
+func pathFor(body []byte) string {
+	switch {
+	case bytes.HasPrefix(body, []byte("{")):
+		return eventsPath
+	case bytes.HasPrefix(body, []byte("payload=")):
+		return interactivityPath
+	}
+	return commandsPath
 }
 
 // buffers are for what is read and not kept.
