@@ -204,8 +204,10 @@ func (s *Server) perform(ctx, held context.Context, c *calling, q intake.Request
 // stands when held ends. Every so often it looks whether the caller has left
 // through another replica, which is no fact that could be followed.
 func (s *Server) wait(held context.Context, c *calling, q intake.Request) (intake.Request, error) {
+	told := ""
 	tell := func(q intake.Request) {
-		if c.tell != nil {
+		if c.tell != nil && q.Version != told {
+			told = q.Version
 			c.tell.Tell(q)
 		}
 	}

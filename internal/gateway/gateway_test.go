@@ -143,6 +143,17 @@ func TestACallerHearsHowManyApprovalsAreMissing(t *testing.T) {
 	require.Contains(t, (<-answer).text(), "did")
 }
 
+// While nothing changes, a caller gets one message every so often, and not two.
+func TestACallerHearsTheSameOnceAtATime(t *testing.T) {
+	p := newWorld(t).start()
+	c, began := p.client(token), time.Now()
+	c.call(t.Context(), "srv_write", `{"n":1}`, true)
+	for range 22 { // two at once, and then one every 20 ms
+		<-c.progress
+	}
+	require.Greater(t, time.Since(began), 18*20*time.Millisecond)
+}
+
 // A client that takes no progress gives up after a minute. It is told to ask again
 // before, and finds the decision.
 func TestASilentCallerIsToldToCallAgainAndFindsTheDecision(t *testing.T) {
