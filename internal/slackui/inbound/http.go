@@ -121,7 +121,7 @@ func (s *HTTP) signed(path string, handle handler) http.Handler {
 		belongs := pathFor(body)
 		answer, err := handle(ctx, body)
 		switch {
-		case errors.Is(err, errBody) && path != belongs:
+		case errors.Is(err, errBody) && belongs != "" && path != belongs:
 			log.WarnContext(ctx, "request for another path; change its URL in the settings of the Slack app", slog.String("belongs", belongs))
 			http.Error(w, "this belongs to "+belongs, http.StatusBadRequest)
 		case errors.Is(err, errBody):
@@ -137,16 +137,19 @@ func (s *HTTP) signed(path string, handle handler) http.Handler {
 	})
 }
 
-// pathFor returns the path to which a request with this body belongs: events are JSON, and
-// forms without a payload are slash commands.
+// pathFor returns the path to which a request with this body belongs, by how it looks: events
+// are JSON, interactions a form with a payload, and slash commands one with a command. Empty
+// means none of them.
 func pathFor(body []byte) string {
 	switch {
 	case bytes.HasPrefix(body, []byte("{")):
 		return eventsPath
 	case bytes.HasPrefix(body, []byte("payload=")):
 		return interactivityPath
+	case bytes.Contains(body, []byte("command=%2F")):
+		return commandsPath
 	}
-	return commandsPath
+	return ""
 }
 
 // buffers are for what is read and not kept.
