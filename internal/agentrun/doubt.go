@@ -27,7 +27,7 @@ func (d *doubts) ended(ctx context.Context, run Run, plans []*plan) (more bool, 
 		}
 		p.ran, p.unsure, p.part, p.prompt = false, false, nil, ""
 		if err := d.settle(ctx, run, p, *p.entry, func() error {
-			p.execute, p.retried = !p.retried, true // what may run was judged in this step
+			p.execute, p.retried = !p.retried, true // [doubts.still] judges it
 			return nil
 		}); err != nil {
 			return false, err
@@ -35,6 +35,16 @@ func (d *doubts) ended(ctx context.Context, run Run, plans []*plan) (more bool, 
 		more = more || p.execute
 	}
 	return more, nil
+}
+
+// still is [rulings.still]. About a call that was begun, and may not run again, people are
+// asked.
+func (d *doubts) still(ctx context.Context, run Run, p *plan) (bool, error) {
+	may, err := d.rulings.still(ctx, run, p)
+	if err == nil && !may && p.begun {
+		err = d.ask(ctx, p)
+	}
+	return may, err
 }
 
 // takeUp plans a call by what the journal says about it. consider plans one that has not

@@ -25,7 +25,7 @@ func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
 	rules := &rulings{session: s, tally: r.tally()}
 	doubtful := &doubts{session: s, rulings: rules}
-	runs := &executor{session: s, still: rules.still, parallel: r.c.Parallel, draining: r.isDraining}
+	runs := &executor{session: s, still: doubtful.still, parallel: r.c.Parallel, draining: r.isDraining}
 	return &worker{
 		r: r, session: s, rulings: rules, doubts: doubtful,
 		answers:  &answers{session: s, rulings: rules, doubts: doubtful},

@@ -159,7 +159,7 @@ const rulingHolds = time.Second
 // for long, the policy is asked once more, as before: it may stop an approved call, and
 // refuse or ask about any other.
 func (r *rulings) still(ctx context.Context, run Run, p *plan) (bool, error) {
-	if p.begun || r.session.now().Sub(p.ruledAt) < rulingHolds {
+	if r.session.now().Sub(p.ruledAt) < rulingHolds {
 		return true, nil
 	}
 	if p.approved {
@@ -170,7 +170,7 @@ func (r *rulings) still(ctx context.Context, run Run, p *plan) (bool, error) {
 	} else if r.ruleOn(ctx, run, p, p.gate); run.CallsOnly && p.aside != AsideNone {
 		p.answer(returned(p.call, OutcomeDenied, nowAsksMessage, r.session.now()))
 	}
-	if !p.execute && r.counts() {
+	if !p.execute && !p.begun && r.counts() {
 		r.leave(ctx, run, p.call, r.session.claim.log)
 	}
 	return p.execute, nil

@@ -94,3 +94,32 @@ func TestAnApprovedCallThatWaitedIsNotRunUnjudged(t *testing.T) {
 	require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
 	require.Equal(t, []string{"first:1", "second:2"}, w.executed())
 }
+
+// A call that is to run again, because its tool did not say how it ended, is ruled on like
+// one that waited. If it is refused by then, people decide: it may have taken effect.
+func TestADenyStopsTheSecondExecutionOfACallInDoubt(t *testing.T) {
+	for name, kind := range map[string]agentrun.Kind{"approved": agentrun.KindUnapproved, "permitted": agentrun.KindFunction} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			now := epoch
+			w.now = func() time.Time { return now }
+			tool := w.does("t", kind)
+			tool.spec.Effect = agentrun.EffectIdempotent
+			tool.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+				w.note("t")
+				w.policy.by = map[string]approvals.Ruling{"t": approvals.Refuse{Reason: "stop"}}
+				now = now.Add(time.Minute)
+				return agentrun.Result{}, &agentrun.UnsureError{Message: "no answer"}
+			}
+			w.agent.Tools = []agentrun.Tool{tool}
+			run := w.say(calls([3]string{"a", "t", `{"x":1}`}))
+			if kind == agentrun.KindUnapproved {
+				run = w.approveAll(run, w.store)
+			}
+			require.Equal(t, []string{"t"}, w.executed())
+			asked, ok := w.batch(run.Deferred).Approval("a")
+			require.True(t, ok)
+			require.True(t, asked.InDoubt())
+		})
+	}
+}
