@@ -117,9 +117,15 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 	if why != "" {
 		most = maxUnproven
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if err != nil { // the deadline stays: the server waits for the rest before it sends the answer
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+	large := int64(len(body)) > most
+	if large && err == nil && why == "" {
+		if short, after := withoutResult(body, io.LimitReader(r.Body, maxResult)); after {
+			body, large = short, false
+		}
+	}
+	if large || err != nil { // the deadline stays: the server waits for the rest before it sends the answer
+		if large {
 			why = cmp.Or(why, fmt.Sprintf("the question has more than %d bytes", maxBody))
 		}
 		why = cmp.Or(why, "the question did not arrive as a whole")

@@ -2,6 +2,7 @@ package hookserver_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -67,6 +68,38 @@ func TestAResultThatIsCutWithinACharacterIsReported(t *testing.T) {
 		"what the tool said twice": after("PostToolUse", `,"tool_response":`+cut+`,"tool_response":`+cut),
 	} {
 		require.Contains(t, w.now("", question).Reason, "not JSON that every reader reads alike", name)
+	}
+}
+
+// The result of a call can be larger than any question: that of an edit has the whole file.
+func TestALargeResultIsReported(t *testing.T) {
+	large := `{"originalFile":"` + strings.Repeat(`a\\\"}]\n`, 1<<20) + `","patch":[{}]}`
+	question := func(response, behind string) string {
+		return strings.Replace(body("PostToolUse", "t1", "Bash", deploy), `,"tool_use_id"`, `,"tool_response":`+response+behind+`,"tool_use_id"`, 1)
+	}
+	w := newWorld(t)
+	for _, response := range []string{large, "[" + large + "]", `"` + strings.Repeat("a", 5<<20) + `"`} {
+		q, answer := w.later(bash("t1", "make deploy"))
+		w.edit(q, `{"command":"make deploy DRY=1","description":"x"}`) // only its id names it
+		w.decide(q, approvals.Approve, "")
+		require.Equal(t, "allow", (<-answer).Decision)
+		require.Empty(t, w.now("", question(response, "")))
+		require.Equal(t, approvals.Ran, w.stands(q.ID).Report.State)
+	}
+
+	for name, question := range map[string]string{
+		"an event that decides":         strings.Replace(question(large, ""), "PostToolUse", "PreToolUse", 1),
+		"an event that is not known":    strings.Replace(question(large, ""), "PostToolUse", "Later", 1),
+		"an event twice":                question(large, `,"hook_event_name":"PreToolUse"`),
+		"a result twice":                question(large, `,"tool_response":""`),
+		"a large input":                 body("PostToolUse", "t1", "Bash", large),
+		"a result that does not end":    question(large[:len(large)-1], ""),
+		"a result with an end too many": question(large+"}", ""),
+		"much behind the result":        question(large, `,"more":"`+strings.Repeat("a", 100<<10)+`"`),
+	} {
+		got := w.now("", question)
+		require.Equal(t, "deny", got.Decision, name)
+		require.Contains(t, got.Reason, "bytes", name)
 	}
 }
 
