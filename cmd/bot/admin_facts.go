@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 	"time"
 
@@ -19,11 +20,13 @@ func adminFacts(ctx context.Context, in *call) error {
 	var want wantedFacts
 	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
 	in.flags.Func("until", "Only what happened before this `TIME`, which is written in the same way.", want.until.set)
-	by := in.flags.String("by", "", "Only what this `PERSON` asked for or decided, or what a delegate decided in their place: a user id of Slack, such as U0123456789.")
+	in.flags.Func("by", "Only what this `PERSON` asked for or decided, or what a delegate decided in their place: a user id of Slack, such as U0123456789.", want.whose)
 	in.flags.StringVar(&want.agent, "agent", "", "Only requests of the agent with this `NAME`.")
 	asJSON := in.flags.Bool("json", false, "Write an object of JSON in each line.")
 	return administer(ctx, in, func(a admin, _ []string) error {
-		want.by = approvals.UserID(*by)
+		if !want.until.IsZero() && !want.since.Before(want.until.Time) {
+			return in.wrong("--until must be after --since")
+		}
 		return a.allFacts(ctx, want, *asJSON)
 	})
 }
@@ -33,6 +36,19 @@ type wantedFacts struct {
 	since, until instant
 	by           approvals.UserID
 	agent        string
+}
+
+// actor is the form of an id of Slack, and of what acts for nobody in Slack, such as
+// service:NAME or cli:NAME.
+var actor = regexp.MustCompile(`^([UW][A-Z0-9]+|[a-z]+:.+)$`)
+
+// whose sets the person. With a name no fact would be found, as if they had done nothing.
+func (w *wantedFacts) whose(value string) error {
+	if !actor.MatchString(value) {
+		return errors.New("it must be a user id of Slack such as U0123456789; names are not accepted because people can change them")
+	}
+	w.by = approvals.UserID(value)
+	return nil
 }
 
 // An instant is the value of a flag.

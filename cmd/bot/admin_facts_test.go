@@ -61,7 +61,14 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 	require.Contains(t, text, "\tagent refunds for U0DAVE: people are asked about refund\t"+string(r.ID)+" ")
 	require.True(t, strings.HasSuffix(text, "\n8 facts\n"), text)
 	requireNothingForeign(t, text)
-	require.ErrorContains(t, run(t.Context(), []string{"admin", "facts", "--since", "yesterday"}, f.o.Environ, &strings.Builder{}, &strings.Builder{}), "2026-01-31")
+	for words, why := range map[string]string{
+		"--since yesterday": "2026-01-31", "--by bob": "U0123456789", "--by @U0BOB": "U0123456789", "--by=": "U0123456789",
+		"--since 2026-02-01 --until 2026-02-01": "--until must be after --since",
+	} {
+		args := append([]string{"admin", "facts"}, strings.Fields(words)...)
+		require.ErrorContains(t, run(t.Context(), args, f.o.Environ, &strings.Builder{}, &strings.Builder{}), why, words)
+	}
+	require.Equal(t, facts[2:3], factLines(f, "--by", "service:refunds"))
 }
 
 // Of those who may decide for someone who is away, both are found.
