@@ -118,11 +118,15 @@ func factOf(e approvals.Event, add func(moment)) {
 		return
 	case approvals.Decided:
 		m.At, m.Kind, m.Call, m.By, m.Verdict, m.Digest = e.At, factDecided, e.Call, e.By.User, e.Verdict, e.Digest
-		m.What = fmt.Sprintf("%s decided: %s", e.By.User, plainly(e.Verdict))
+		who, absent := string(e.By.User), []string(nil)
 		for _, away := range e.By.For {
 			m.DelegateOf = append(m.DelegateOf, away.User)
-			m.What += after(", as a delegate of ", away.User)
+			absent = append(absent, string(away.User))
 		}
+		if len(absent) > 0 { // they may have decided for themselves: the receipt says for whom they counted
+			who += ", a delegate of " + strings.Join(absent, " and ") + ","
+		}
+		m.What = fmt.Sprintf("%s decided: %s", who, plainly(e.Verdict))
 	case approvals.Retracted:
 		m.At, m.Kind, m.Call, m.By = e.At, factRetracted, e.Call, e.By.User
 		m.What = fmt.Sprintf("%s took their decision back", e.By.User)

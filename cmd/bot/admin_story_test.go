@@ -155,7 +155,7 @@ func TestTheStoryOfARunSaysInWhosePlacePeopleDecide(t *testing.T) {
 	} {
 		factOf(e, func(m moment) { said = append(said, m) })
 	}
-	require.Equal(t, "U0DAVE decided: approve, as a delegate of U0BOB", said[0].What)
+	require.Equal(t, "U0DAVE, a delegate of U0BOB, decided: approve", said[0].What)
 	require.Equal(t, []approvals.UserID{"U0BOB"}, said[0].DelegateOf)
 	require.Equal(t, "the call is withdrawn by service:refunds", said[1].What)
 }
