@@ -332,6 +332,16 @@ func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {
 	}
 }
 
+// Whoever tries an agent in the shell of the bot has its variables there.
+func TestTheVariablesOfClientsAreNoMisspellings(t *testing.T) {
+	_, err := ReadEnvironment([]string{"COUNTERSIGN_URL=http://127.0.0.1:8090", "COUNTERSIGN_TOKEN=t", "COUNTERSIGN_TOKEN_FILE=f", "COUNTERSIGN_URI=x", "COUNTERSIGN_URL_FILE=f"})
+	require.ErrorContains(t, err, "COUNTERSIGN_URI: there is no such setting")
+	require.ErrorContains(t, err, "COUNTERSIGN_URL_FILE: there is no such setting")
+	for _, name := range []string{"COUNTERSIGN_URL:", "COUNTERSIGN_TOKEN:", "COUNTERSIGN_TOKEN_FILE:"} {
+		require.NotContains(t, err.Error(), name)
+	}
+}
+
 func TestSecretsCannotBePrinted(t *testing.T) {
 	e, err := ReadEnvironment([]string{
 		"SLACK_BOT_TOKEN=xoxb-tell-no-one", "SLACK_SIGNING_SECRET=tell-no-one", "REDIS_URL=redis://:tell-no-one@h", "OPENAI_API_KEY=tell-no-one",

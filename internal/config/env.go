@@ -121,6 +121,10 @@ var Variables = []Variable{
 	{"COUNTERSIGN_LOG_FORMAT", "text", "text or json", false, false, func(e *Environment, v string) { e.LogFormat = v }},
 }
 
+// clientVariables tell `bot hook`, and other programs that ask a bot, where it is and who
+// they are. They may be set where a bot runs as well, and have no effect on it.
+var clientVariables = []string{"COUNTERSIGN_URL", "COUNTERSIGN_TOKEN", "COUNTERSIGN_TOKEN_FILE"}
+
 // ReadEnvironment returns the environment and everything that is missing in
 // it. A variable that starts like ours and is not is a misspelling.
 func ReadEnvironment(environ []string) (Environment, error) {
@@ -129,7 +133,7 @@ func ReadEnvironment(environ []string) (Environment, error) {
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		values[name] = value
-		if strings.HasPrefix(name, "COUNTERSIGN_") && !knownVariable(name) {
+		if strings.HasPrefix(name, "COUNTERSIGN_") && !knownVariable(name) && !slices.Contains(clientVariables, name) {
 			problems = append(problems, fmt.Errorf("%s: there is no such setting", name))
 		}
 	}
