@@ -135,6 +135,14 @@ func (in *call) parse() ([]string, error) {
 	return args, in.complete(args)
 }
 
+// given reports whether the flag stands in the call, also without text, as of a variable
+// of a shell that is not set.
+func (in *call) given(name string) bool {
+	found := false
+	in.flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
 // complete returns the problems of the arguments: missing, unexpected or invalid
 // ones.
 func (in *call) complete(args []string) error {

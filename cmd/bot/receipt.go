@@ -46,10 +46,10 @@ func receiptVerify(ctx context.Context, in *call) error {
 	if err != nil {
 		return fmt.Errorf("the receipt does not verify: %w", err)
 	}
-	if *tool != "" && s.Tool != *tool {
+	if in.given("tool") && s.Tool != *tool {
 		return fmt.Errorf("%w: it is about the tool %q", receipt.ErrOtherCall, s.Tool)
 	}
-	if *argsAt != "" {
+	if in.given("args") {
 		args, err := readAtMost(*argsAt, maxArguments)
 		if err != nil {
 			return fmt.Errorf("read the arguments: %w", err)
@@ -66,7 +66,7 @@ func receiptVerify(ctx context.Context, in *call) error {
 	if *asJSON {
 		return json.NewEncoder(in.stdout).Encode(s)
 	}
-	_, err = io.WriteString(in.stdout, receiptInWords(s, *argsAt != ""))
+	_, err = io.WriteString(in.stdout, receiptInWords(s, in.given("args")))
 	return err
 }
 

@@ -112,6 +112,8 @@ func TestReceiptVerifyFailsUnlessTheCallMayRun(t *testing.T) {
 		"too late":        {[]string{late}, "it could be used until"},
 		"another tool":    {[]string{"--tool", "delete_folder", r.sign(same)}, `it is about the tool "delete_file"`},
 		"other arguments": {[]string{"--args", r.file("other.json", r.other), r.sign(same)}, "the digest of the arguments is"},
+		"no tool":         {[]string{"--tool", "", r.sign(same)}, `it is about the tool "delete_file"`}, // a variable that is not set
+		"no file":         {[]string{"--args=", r.sign(same)}, "no such file"},
 		"no arguments":    {[]string{"--args", "missing.json", r.sign(same)}, "no such file"},
 		"audited, other":  {[]string{"--audit", "--args", r.file("other.json", r.other), denied}, "the digest of the arguments is"},
 		"stranger":        {[]string{stranger.sign(same)}, "the receipt does not verify: no known key has signed the receipt"},
