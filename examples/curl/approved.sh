@@ -13,8 +13,13 @@ tool=$1 args=$2 key=$3
 call() {
   method=$1 path=$2
   shift 2
-  curl -sS --fail-with-body --max-time 70 -X "$method" "$COUNTERSIGN_URL$path" \
-    -H "Authorization: Bearer $COUNTERSIGN_TOKEN" -H 'Content-Type: application/json' "$@"
+  answer=$(curl -sS --fail-with-body --max-time 70 -X "$method" "$COUNTERSIGN_URL$path" \
+    -H "Authorization: Bearer $COUNTERSIGN_TOKEN" -H 'Content-Type: application/json' "$@") || {
+    code=$?
+    printf '%s\n' "$answer" >&2 # says why, if there is one
+    return $code
+  }
+  printf '%s\n' "$answer"
 }
 
 # The arguments are put in as they stand: jq would round large numbers.
