@@ -267,7 +267,7 @@ func TestTheStartWaitsForARedisThatGoesAwayInBetween(t *testing.T) {
 		t.Run(strconv.Itoa(n+1), func(t *testing.T) {
 			t.Parallel()
 			for _, with := range []error{redisError("LOADING Redis is loading the dataset in memory"), io.EOF} {
-				require.NoError(t, open(&failing{n: n + 1, with: with}), with)
+				require.NoError(t, open(&failing{n: n + 1, with: with}), "after %s", with)
 			}
 			err := open(&failing{n: n + 1, with: redisError("NOAUTH Authentication required.")})
 			if err != nil { // some answers are only advice

@@ -253,7 +253,7 @@ func TestAClientThatClosesItsSideReadsToKeepItOpen(t *testing.T) {
 	q := w.post(oneCall)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.server.Listener.Addr().String())
 	require.NoError(t, err)
-	defer conn.Close()
+	t.Cleanup(func() { _ = conn.Close() })
 	_, err = fmt.Fprintf(conn, "GET /v1/approvals/%s?wait=50s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", q.ID, claudeToken)
 	require.NoError(t, err)
 	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
