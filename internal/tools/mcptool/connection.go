@@ -43,13 +43,28 @@ type link struct {
 	changed chan struct{} // the server says that its list has changed
 	lost    chan struct{} // the connection has ended
 	why     error         // it has; to be read after that
+
+	calls sync.WaitGroup // that are under way; [connection.current] adds to it
+	deaf  chan struct{}  // the server cannot say any more that its list has changed
+	once  sync.Once      // closes deaf
+}
+
+// deafen notes that the stream has ended on which the server says that its list has changed.
+func (l *link) deafen() { l.once.Do(func() { close(l.deaf) }) }
+
+// retire ends the link once its calls are over. It is not the current one any more.
+func (l *link) retire() {
+	go func() {
+		l.calls.Wait()
+		_ = l.end()
+	}()
 }
 
 // dial starts or reaches the server.
 func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{})}
+	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), deaf: make(chan struct{})}
 	var transport mcp.Transport
 	if s.Command != "" {
 		if l.program, err = startProgram(s); err != nil {
@@ -57,7 +72,7 @@ func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) 
 		}
 		transport = &stdio{l.program, l.tap, log, s.longest()}
 	} else {
-		transport = web(s, l.tap)
+		transport = web(s, l.tap, l.deafen)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ClientOptions{
 		// Nothing of this process is for a server: no roots, no sampling, no
@@ -184,7 +199,6 @@ func (c *connection) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pauses.rest()
 		err := c.hold(ctx)
-		c.set(nil)
 		if ctx.Err() != nil {
 			return
 		}
@@ -203,8 +217,22 @@ func (c *connection) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.end() //nolint:errcheck // it ends in any case
+	defer func() {
+		if l != nil {
+			_ = l.end()
+		}
+	}()
 	settling := newPauses(firstSettling, longestSettling, longestSettling)
+	hearing := newPauses(firstPause, longestPause, steadyAfter)
+	var old *link
+	retire := func() {
+		if old != nil {
+			old.retire()
+			old = nil
+		}
+	}
+	defer retire()
+	defer c.set(nil)
 	for {
 		raw, err := l.list(ctx)
 		if err != nil {
@@ -212,20 +240,34 @@ func (c *connection) hold(ctx context.Context) error {
 		}
 		c.update(listed(c.server, raw))
 		c.set(l)
+		retire()
 		settling.rest()
+		hearing.rest()
+		var pause time.Duration
+		deaf := false
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
 			return l.explain(l.why)
+		case <-l.deaf: // the list may be another one now
+			deaf, pause = true, hearing.next()
 		case <-l.changed:
+			pause = settling.next()
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
 			return l.explain(l.why)
-		case <-time.After(settling.next()):
+		case <-time.After(pause):
+		}
+		if !deaf {
+			continue
+		}
+		old = l
+		if l, err = dial(ctx, c.server, c.log); err != nil {
+			return err
 		}
 	}
 }
@@ -237,22 +279,27 @@ func (c *connection) set(l *link) {
 	if c.link == l {
 		return
 	}
-	if l != nil {
+	if l != nil && c.link == nil {
 		c.log.Info("connected to an MCP server")
 	}
 	close(c.moved)
 	c.link, c.moved = l, make(chan struct{})
 }
 
-// current returns a link other than last, for which it waits a while.
+// current returns a link other than last, for which it waits a while, and counts a call
+// of it, which the caller ends.
 func (c *connection) current(ctx context.Context, last *link) (*link, error) {
 	patience := time.NewTimer(waitsFor)
 	defer patience.Stop()
 	for {
 		c.mu.Lock()
 		l, moved := c.link, c.moved
+		found := l != nil && l != last
+		if found {
+			l.calls.Add(1)
+		}
 		c.mu.Unlock()
-		if l != nil && l != last {
+		if found {
 			return l, nil
 		}
 		select {

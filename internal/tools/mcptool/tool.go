@@ -80,10 +80,11 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 	var last *link
 	for {
 		l, err := t.server.connection.current(ctx, last)
-		if err == nil {
-			err = t.server.usable(t.defined)
-		}
 		if err != nil {
+			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
+		}
+		if err := t.server.usable(t.defined); err != nil {
+			l.calls.Done()
 			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
 		}
 		result, sent, err := t.send(ctx, l, c)
@@ -96,6 +97,7 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 
 // send makes the call on one connection. sent is false if it never left.
 func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.Result, sent bool, _ error) {
+	defer l.calls.Done()
 	within := t.server.config.timeout(t.defined.Name)
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

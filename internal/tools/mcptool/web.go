@@ -16,15 +16,16 @@ import (
 )
 
 // web returns the transport of a server over streamable HTTP. It follows no
-// redirect: the headers are for this address.
-func web(s Server, t *tap) mcp.Transport {
+// redirect: the headers are for this address. It calls deaf when the stream ends on which
+// the server says what has changed: the SDK does not open another one.
+func web(s Server, t *tap, deaf func()) mcp.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = 0 // a call has its own limit
 	base.TLSHandshakeTimeout = 10 * time.Second
 	return &mcp.StreamableClientTransport{
 		Endpoint: s.URL, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
-			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t},
+			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t, deaf: deaf},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -36,6 +37,7 @@ type tapped struct {
 	base    http.RoundTripper
 	headers map[string]string
 	tap     *tap
+	deaf    func()
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -61,6 +63,9 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 	case "application/json":
 		resp.Body = &whole{body: resp.Body, tap: t.tap}
 	}
+	if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
+		resp.Body = &listening{resp.Body, t.deaf}
+	}
 	return resp, nil
 }
 
@@ -84,6 +89,21 @@ func (t *tapped) outgoing(r *http.Request) (*http.Request, *exchange, error) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.GetBody = nil // it is never sent twice
 	return r, begun, nil
+}
+
+// listening is a stream of changes; over is called when it has ended.
+type listening struct {
+	io.ReadCloser
+
+	over func()
+}
+
+func (l *listening) Read(b []byte) (int, error) {
+	n, err := l.ReadCloser.Read(b)
+	if err != nil {
+		l.over()
+	}
+	return n, err
 }
 
 // whole is a response with one message.
