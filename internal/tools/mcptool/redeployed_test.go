@@ -42,7 +42,7 @@ func TestAServerThatWasDeployedAgainIsListedAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(gone, cancel)()
-			r = r.WithContext(ctx)
+			r = r.WithContext(ctx) //nolint:contextcheck // it is that of the request
 		}
 		(*now.Load()).ServeHTTP(w, r)
 	}))
