@@ -57,8 +57,11 @@ func withExtras(body []byte, extras []json.RawMessage) ([]byte, error) {
 		if len(m["tool_calls"]) == 0 {
 			continue
 		}
-		if err := json.Unmarshal(m["tool_calls"], &made); err != nil || len(made) > len(extras) {
-			return nil, fmt.Errorf("read the calls of our own request: %d, and %d are left: %w", len(made), len(extras), err)
+		if err := json.Unmarshal(m["tool_calls"], &made); err != nil {
+			return nil, fmt.Errorf("read the calls of our own request: %w", err)
+		}
+		if len(made) > len(extras) {
+			return nil, fmt.Errorf("our own request has more calls than the history: %d, and %d are left", len(made), len(extras))
 		}
 		for i, c := range made {
 			if extras[i] != nil {
