@@ -45,12 +45,14 @@ type link struct {
 	why     error         // it has; to be read after that
 
 	calls sync.WaitGroup // that are under way; [connection.current] adds to it
-	deaf  chan struct{}  // the server cannot say any more that its list has changed
-	once  sync.Once      // closes deaf
+
+	unwatched chan struct{} // the server can no longer say that its list has changed
+	once      sync.Once     // closes unwatched
 }
 
-// deafen notes that the stream has ended on which the server says that its list has changed.
-func (l *link) deafen() { l.once.Do(func() { close(l.deaf) }) }
+// streamEnded notes that the stream has ended on which the server says that its list has
+// changed.
+func (l *link) streamEnded() { l.once.Do(func() { close(l.unwatched) }) }
 
 // retire ends the link once its calls are over. It is not the current one any more.
 func (l *link) retire() {
@@ -64,7 +66,7 @@ func (l *link) retire() {
 func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), deaf: make(chan struct{})}
+	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), unwatched: make(chan struct{})}
 	var transport mcp.Transport
 	if s.Command != "" {
 		if l.program, err = startProgram(s); err != nil {
@@ -72,7 +74,7 @@ func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) 
 		}
 		transport = &stdio{l.program, l.tap, log, s.longest()}
 	} else {
-		transport = web(s, l.tap, l.deafen)
+		transport = web(s, l.tap, l.streamEnded)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ClientOptions{
 		// Nothing of this process is for a server: no roots, no sampling, no
@@ -223,7 +225,7 @@ func (c *connection) hold(ctx context.Context) error {
 		}
 	}()
 	settling := newPauses(firstSettling, longestSettling, longestSettling)
-	hearing := newPauses(firstPause, longestPause, steadyAfter)
+	redialing := newPauses(firstPause, longestPause, steadyAfter)
 	var old *link
 	retire := func() {
 		if old != nil {
@@ -242,16 +244,16 @@ func (c *connection) hold(ctx context.Context) error {
 		c.set(l)
 		retire()
 		settling.rest()
-		hearing.rest()
+		redialing.rest()
 		var pause time.Duration
-		deaf := false
+		redial := false
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
 			return l.explain(l.why)
-		case <-l.deaf: // the list may be another one now
-			deaf, pause = true, hearing.next()
+		case <-l.unwatched: // the list may be another one now
+			redial, pause = true, redialing.next()
 		case <-l.changed:
 			pause = settling.next()
 		}
@@ -262,7 +264,7 @@ func (c *connection) hold(ctx context.Context) error {
 			return l.explain(l.why)
 		case <-time.After(pause):
 		}
-		if !deaf {
+		if !redial {
 			continue
 		}
 		old = l

@@ -3,8 +3,10 @@
 // A [Set] is the servers of all agents. Its tools are those that an operator has
 // accepted: their definitions come from the pins, so what a policy is checked
 // against and what the model reads does not depend on a server being there.
-// [Set.Run] keeps the servers connected. A tool whose server now sends another
-// definition is unavailable: its calls are refused before anybody is asked.
+// [Set.Run] keeps the servers connected. It lists their tools again when they say that
+// these have changed, and when the stream ends on which they would say so. A tool whose
+// server now sends another definition is unavailable: its calls are refused before anybody
+// is asked.
 //
 // Everything that a server says is hostile: names, descriptions, annotations,
 // results, errors. Annotations only make us more careful, unless the operator

@@ -16,16 +16,16 @@ import (
 )
 
 // web returns the transport of a server over streamable HTTP. It follows no
-// redirect: the headers are for this address. It calls deaf when the stream ends on which
-// the server says what has changed: the SDK does not open another one.
-func web(s Server, t *tap, deaf func()) mcp.Transport {
+// redirect: the headers are for this address. It calls streamEnded when the stream ends on
+// which the server says what has changed: the SDK does not open another one.
+func web(s Server, t *tap, streamEnded func()) mcp.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = 0 // a call has its own limit
 	base.TLSHandshakeTimeout = 10 * time.Second
 	return &mcp.StreamableClientTransport{
 		Endpoint: s.URL, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
-			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t, deaf: deaf},
+			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t, streamEnded: streamEnded},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -34,10 +34,10 @@ func web(s Server, t *tap, deaf func()) mcp.Transport {
 // tapped sends requests with the headers of the configuration, and reads the
 // messages in both directions.
 type tapped struct {
-	base    http.RoundTripper
-	headers map[string]string
-	tap     *tap
-	deaf    func()
+	base        http.RoundTripper
+	headers     map[string]string
+	tap         *tap
+	streamEnded func()
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -64,7 +64,7 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &whole{body: resp.Body, tap: t.tap}
 	}
 	if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
-		resp.Body = &listening{resp.Body, t.deaf}
+		resp.Body = &listening{resp.Body, t.streamEnded}
 	}
 	return resp, nil
 }
