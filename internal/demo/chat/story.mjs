@@ -19,7 +19,7 @@ const trouble = [];
 
 async function screen(path) {
   const page = await (await browser.newContext({ viewport: { width: 1000, height: 860 } })).newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000); // work whose wake-up was lost is found within 25 s
   page.on("pageerror", (e) => trouble.push(String(e)));
   page.on("request", (r) => { if (!r.url().startsWith(PAGE) && !r.url().startsWith("data:")) trouble.push("asked another host: " + r.url()); });
   await page.addInitScript(oneByOne);
@@ -124,6 +124,12 @@ try {
   await chat.getByText(/2023-q1-sales\.txt: deleted/).waitFor();
   assert.equal(await chat.getByText(says).count(), 1);
   assert.deepEqual(trouble, []);
+} catch (e) {
+  for (const context of browser.contexts()) for (const page of context.pages()) {
+    console.error(`${page.url()} shows:\n${await page.innerText("body", { timeout: 5_000 }).catch(String)}\n`);
+  }
+  console.error("trouble: " + JSON.stringify(trouble));
+  throw e;
 } finally {
   await browser.close();
 }

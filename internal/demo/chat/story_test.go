@@ -31,7 +31,7 @@ func TestStory(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
 	require.NoError(t, err, "build the bot: %s", out)
 	folder := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, "story.mjs")
 	cmd.Env = append(os.Environ(), "PAGE="+startDemo(t, bot, folder), "FOLDER="+folder, "MODULES="+page, "CHROMIUM="+chromium, "SHOTS="+os.Getenv("STORY_SHOTS"))
@@ -54,6 +54,9 @@ func startDemo(t *testing.T, bot, folder string) string {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		require.NoError(t, cmd.Wait(), "the demo ends cleanly; it logged:\n%s", log.String())
+		if t.Failed() {
+			t.Logf("the demo logged:\n%s", log.String())
+		}
 	})
 	var said []byte
 	for chunk := make([]byte, 1024); ; {

@@ -962,7 +962,10 @@ try {
   const unexpected = trouble.filter((t) => !(STORY === "hostileText" && /TrustedHTML/.test(t)));
   assert.deepEqual(unexpected, [], "the browser reported trouble");
 } catch (e) {
-  for (const context of browser.contexts()) for (const page of context.pages()) await shot(page, "failed-" + STORY).catch(() => {});
+  for (const context of browser.contexts()) for (const page of context.pages()) {
+    console.error(`${page.url()} shows:\n${await page.innerText("body", { timeout: 5_000 }).catch(String)}\n`);
+    await shot(page, "failed-" + STORY).catch(() => {});
+  }
   throw e;
 } finally {
   await browser.close();

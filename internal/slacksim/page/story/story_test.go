@@ -114,6 +114,9 @@ func startDemo(t *testing.T, bot, folder string) (page, token string) {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		require.NoError(t, cmd.Wait(), "the demo ends cleanly; it logged:\n%s", log.String())
+		if t.Failed() {
+			t.Logf("the demo logged:\n%s", log.String())
+		}
 	})
 	var said []byte
 	for chunk := make([]byte, 1024); ; {
