@@ -136,12 +136,14 @@ func (a admin) sayFact(m moment, asJSON bool) error {
 	return a.say(escaped(string(doc)) + "\n")
 }
 
-// factsOf yields the facts of a partition, each with its run, its agent and its tool.
+// factsOf yields the facts of a partition, each with its run, its agent and its tool, and
+// the outcome of a call with the rule that asked.
 func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, error] {
 	type asked struct {
 		run   approvals.RunID
 		agent string
 		tools map[approvals.ToolCallID]string
+		rules map[approvals.ToolCallID]string
 	}
 	return func(yield func(moment, error) bool) {
 		of := map[approvals.BatchID]*asked{}
@@ -152,7 +154,7 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 			}
 			opened, first := e.(approvals.Opened)
 			if first {
-				of[opened.Batch] = &asked{opened.Run, opened.Agent, map[approvals.ToolCallID]string{}}
+				of[opened.Batch] = &asked{opened.Run, opened.Agent, map[approvals.ToolCallID]string{}, map[approvals.ToolCallID]string{}}
 			}
 			var all []moment
 			factOf(e, func(m moment) { all = append(all, m) })
@@ -165,6 +167,10 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 					} else if m.Tool = about.tools[m.Call]; m.Tool != "" {
 						m.What += fmt.Sprintf(" (%s of agent %s)", m.Tool, m.Agent)
 					}
+					if m.Rule != "" {
+						about.rules[m.Call] = m.Rule
+					}
+					m.settledBy(about.rules[m.Call])
 				}
 				if !yield(m, nil) {
 					return

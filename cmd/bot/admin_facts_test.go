@@ -50,6 +50,9 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 		"ops delete_file decided approve", "ops delete_file settled approved", "ops  resolved ", "ops delete_file concluded failed",
 	}, said)
 	require.Equal(t, facts[0].Digest, facts[4].Digest)
+	for _, at := range []int{0, 1, 2, 5} { // asked, and settled
+		require.Regexp(t, `^default@[0-9a-f]+$`, facts[at].Rule)
+	}
 
 	require.Equal(t, facts[1:4], factLines(f, "--agent", "refunds"))
 	require.Equal(t, facts[4:5], factLines(f, "--by", "U0BOB"))
@@ -58,6 +61,7 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 
 	text := f.admin("facts")
 	require.Contains(t, text, "\tU0BOB decided: approve (delete_file of agent ops)\t")
+	require.Contains(t, text, "\tthe call is approved (delete_file of agent ops); the rule "+facts[0].Rule+" asked\t")
 	require.Contains(t, text, "\tagent refunds for U0DAVE: people are asked about refund\t"+string(r.ID)+" ")
 	require.True(t, strings.HasSuffix(text, "\n8 facts\n"), text)
 	requireNothingForeign(t, text)

@@ -106,6 +106,14 @@ func executed(e agentrun.Entry, add func(moment)) {
 	add(m)
 }
 
+// settledBy adds the rule that asked to the fact that a call is settled.
+func (m *moment) settledBy(rule string) {
+	if m.Kind == factSettled && rule != "" {
+		m.Rule = rule
+		m.What += "; the rule " + rule + " asked"
+	}
+}
+
 // factOf adds a fact of a batch.
 func factOf(e approvals.Event, add func(moment)) {
 	m := moment{Batch: approvals.BatchOf(e)}
@@ -131,7 +139,7 @@ func factOf(e approvals.Event, add func(moment)) {
 		m.At, m.Kind, m.Call, m.By = e.At, factRetracted, e.Call, e.By.User
 		m.What = fmt.Sprintf("%s took their decision back", e.By.User)
 	case approvals.Amended:
-		m.At, m.Kind, m.Call, m.By, m.Digest = e.At, factAmended, e.Call, e.By.User, e.To
+		m.At, m.Kind, m.Call, m.By, m.Digest, m.Rule = e.At, factAmended, e.Call, e.By.User, e.To, e.Rule
 		m.What = fmt.Sprintf("%s changed the arguments", e.By.User)
 	case approvals.Reminded:
 		m.At, m.Kind, m.Call, m.What = e.At, factReminded, e.Call, "a reminder was due"
@@ -157,8 +165,11 @@ func factOf(e approvals.Event, add func(moment)) {
 // openedOf says for each call what people are asked about it.
 func openedOf(e approvals.Opened) []moment {
 	var all []moment
-	for _, c := range e.Approvals {
+	for i, c := range e.Approvals {
 		m := moment{Call: c.ID, Tool: c.Name, Digest: c.Digest, What: "people are asked about " + c.Name}
+		if i < len(e.Rules) {
+			m.Rule = e.Rules[i]
+		}
 		if m.Doubt = slices.Contains(e.Doubts, c.ID); m.Doubt {
 			m.What = fmt.Sprintf("people are asked what to do about %s, which may or may not have taken effect", c.Name)
 		}

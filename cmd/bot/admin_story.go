@@ -247,10 +247,10 @@ func (t *teller) rest() {
 func (t *teller) fact(e approvals.Event) {
 	factOf(e, func(m moment) {
 		m.Run = t.run.ID
-		if rule := t.rules[m.Call]; m.Kind == factSettled && rule != "" {
-			m.Rule = rule
-			m.What += "; the rule " + rule + " asked"
+		if m.Rule != "" {
+			t.rules[m.Call] = m.Rule
 		}
+		m.settledBy(t.rules[m.Call])
 		batch := laneBatch + lane(m.Batch)
 		switch m.Kind {
 		case factConcluded:

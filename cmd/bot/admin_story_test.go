@@ -135,7 +135,7 @@ func TestTheStoryOfADamagedRequestIsToldByItsFacts(t *testing.T) {
 	f.redis.HSet(f.b.store.Prefix()+":{p"+string(f.id)[len("batch-"):][:2]+"}:batch:"+string(f.id), "d", "damaged")
 	story := f.admin("run", runIn(f))
 	require.Contains(t, story, "U0BOB decided: approve\t")
-	require.Contains(t, story, "the call is approved\t")
+	require.Regexp(t, `the call is approved; the rule default@[0-9a-f]+ asked\t`, story)
 }
 
 // The calls that an agent elsewhere hands in are no answer of a model of this program.

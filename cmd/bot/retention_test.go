@@ -79,7 +79,7 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	told := f.admin("run", string(first))
 	at := 0
 	for _, want := range []string{
-		"agent ops for U0ALICE: people are asked about delete_file\t", "U0BOB decided: approve (delete_file of agent ops)\t", "the call is approved (delete_file of agent ops)\t",
+		"agent ops for U0ALICE: people are asked about delete_file\t", "U0BOB decided: approve (delete_file of agent ops)\t", "the call is approved (delete_file of agent ops); the rule default@",
 		"everything is decided\t", "what became of the call: failed (delete_file of agent ops)\t", string(first) + " was removed after retention.threads",
 	} {
 		found := strings.Index(told[at:], want)

@@ -75,7 +75,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		return b, nil, fmt.Errorf("%w: amended without a ruling", ErrInvalid)
 	}
 
-	event := Amended{Batch: b.ID, Call: cmd.Call, By: by, From: a.Call.Digest, To: ref.Digest, At: at}
+	event := Amended{Batch: b.ID, Call: cmd.Call, By: by, From: a.Call.Digest, To: ref.Digest, Rule: a.Rule, At: at}
 	for _, d := range a.Decisions {
 		event.Cleared = append(event.Cleared, d.By.User)
 	}

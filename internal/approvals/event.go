@@ -21,6 +21,7 @@ type Opened struct {
 	Participants []UserID      `json:"participants,omitempty"` // see [Batch]
 	Doubts       []ToolCallID  `json:"doubts,omitempty"`       // those of Approvals that are in doubt, see [Doubt]
 	Checked      []CheckedCall `json:"checked,omitempty"`      // those of Approvals whose rule has a check
+	Rules        []string      `json:"rules,omitempty"`        // that ask about Approvals, in their order, see [Approval]; empty: older versions did not store them
 }
 
 // Decided says that a person gave a verdict on a call.
@@ -38,7 +39,8 @@ type Retracted struct {
 }
 
 // Amended says that a person changed the arguments; Cleared lists whose
-// decisions were on the old ones and no longer count.
+// decisions were on the old ones and no longer count, and Rule is the rule that asks
+// about the new ones.
 type Amended struct {
 	Batch   BatchID    `json:"batch"`
 	Call    ToolCallID `json:"call"`
@@ -46,6 +48,7 @@ type Amended struct {
 	From    Digest     `json:"from"`
 	To      Digest     `json:"to"`
 	Cleared []UserID   `json:"cleared,omitempty"`
+	Rule    string     `json:"rule,omitempty"`
 	At      time.Time  `json:"at,omitzero"`
 }
 

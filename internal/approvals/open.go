@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -29,6 +30,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 	opened := Opened{
 		Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, Participants: slices.Clone(b.Participants), At: b.OpenedAt,
 	}
+	var rules []string
 	seen := make(map[ToolCallID]bool, len(approvals)+len(calls))
 	for _, d := range approvals {
 		if err := d.check(seen); err != nil {
@@ -39,6 +41,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		}
 		ref := d.Call.Ref(b.ID)
 		opened.Approvals = append(opened.Approvals, ref)
+		rules = append(rules, d.Ask.Rule)
 		if !d.Doubt.Began.IsZero() {
 			opened.Doubts = append(opened.Doubts, ref.ID)
 		}
@@ -67,6 +70,9 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Requirement: d.Ask.Requirement.clone(),
 			Status:      Pending,
 		})
+	}
+	if strings.Join(rules, "") != "" {
+		opened.Rules = rules
 	}
 	if err := b.checkNamed(); err != nil {
 		return Batch{}, nil, err
