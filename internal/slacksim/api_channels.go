@@ -89,7 +89,7 @@ func (s *conversationsAPI) listChannels(c *call, member string) (object, *failur
 }
 
 func (s *conversationsAPI) conversationsJoin(c *call) (object, *failure) {
-	ch := s.named(c.in, c.str("channel"))
+	ch := s.identified(c.in, c.str("channel"))
 	switch {
 	case ch == nil || (ch.Private && !ch.has(c.in.botUser)):
 		return nil, fail("channel_not_found")
@@ -163,7 +163,7 @@ const maxInvited = 100
 // conversationsInvite adds people to a channel. If one of them cannot be
 // invited, it adds none, or with force the others.
 func (s *conversationsAPI) conversationsInvite(c *call) (object, *failure) {
-	ch := s.named(c.in, c.str("channel"))
+	ch := s.identified(c.in, c.str("channel"))
 	users := commas(c.str("users"))
 	switch {
 	case len(users) == 0:

@@ -97,7 +97,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	if utf8.RuneCountInString(k.text) > maxUpdateText {
 		return nil, fail("msg_too_long")
 	}
-	ch := s.named(c.in, c.str("channel"))
+	ch := s.identified(c.in, c.str("channel"))
 	if ch == nil || !s.posts(c.in, ch) {
 		return nil, fail("channel_not_found")
 	}
@@ -142,7 +142,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 }
 
 func (s *chatAPI) chatDelete(c *call) (object, *failure) {
-	ch := s.named(c.in, c.str("channel"))
+	ch := s.identified(c.in, c.str("channel"))
 	if ch == nil || !s.posts(c.in, ch) {
 		return nil, fail("channel_not_found")
 	}
@@ -191,7 +191,7 @@ func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 }
 
 func (s *chatAPI) chatGetPermalink(c *call) (object, *failure) {
-	ch := s.named(c.in, c.str("channel"))
+	ch := s.identified(c.in, c.str("channel"))
 	if ch == nil || (ch.Private && !ch.has(c.in.botUser)) {
 		return nil, fail("channel_not_found")
 	}

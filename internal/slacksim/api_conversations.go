@@ -16,7 +16,7 @@ type conversationsAPI struct {
 
 func (s *conversationsAPI) conversationsOpen(c *call) (object, *failure) {
 	if id := c.str("channel"); id != "" {
-		ch := s.named(c.in, id)
+		ch := s.identified(c.in, id)
 		switch {
 		case ch == nil:
 			return nil, fail("channel_not_found")

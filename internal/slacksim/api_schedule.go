@@ -115,7 +115,7 @@ func (s *scheduleAPI) unschedule(p *scheduled) bool {
 }
 
 func (s *scheduleAPI) chatDeleteScheduledMessage(c *call) (object, *failure) {
-	ch := s.named(c.in, c.str("channel"))
+	ch := s.identified(c.in, c.str("channel"))
 	if ch == nil {
 		return nil, fail("channel_not_found")
 	}
@@ -135,7 +135,7 @@ func (s *scheduleAPI) chatScheduledMessagesList(c *call) (object, *failure) {
 		return nil, f
 	}
 	only := c.str("channel")
-	if only != "" && s.named(c.in, only) == nil {
+	if only != "" && s.identified(c.in, only) == nil {
 		return nil, fail("invalid_channel")
 	}
 	pending := slices.Clone(s.scheduled)

@@ -53,7 +53,7 @@ func (s *world) known(c *call, id string) *Person {
 
 // joined finds a channel that the bot is in, by id.
 func (s *world) joined(c *call, id string) *channel {
-	if ch := s.named(c.in, id); ch != nil && ch.has(c.in.botUser) {
+	if ch := s.identified(c.in, id); ch != nil && ch.has(c.in.botUser) {
 		return ch
 	}
 	return nil

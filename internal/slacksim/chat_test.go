@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,31 @@ func TestPostMessageErrors(t *testing.T) {
 	refused := w.form(t, "chat.postMessage", url.Values{"channel": {"C0OPS"}, "text": {"x"}, "attachments": {`[{"blocks":[{"type":"header"}]}]`}})
 	require.Equal(t, "invalid_attachments", refused["error"])
 	require.Equal(t, []any{"missing required field: text [json-pointer:/attachments/0/blocks/0]"}, refused["errors"])
+}
+
+// Slack refuses the name of a channel wherever nothing new is posted:
+// https://github.com/slackapi/python-slack-sdk/issues/696.
+func TestOnlyNewMessagesTakeTheNameOfAChannel(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	ts := w.form(t, "chat.postMessage", url.Values{"channel": {"C0OPS"}, "text": {"x"}})["ts"].(string)
+	in := url.Values{
+		"text": {"y"}, "user": {"U0BOB"}, "ts": {ts}, "message_ts": {ts}, "timestamp": {ts}, "name": {"eyes"}, "users": {"U0GUEST"},
+		"scheduled_message_id": {"Q1"}, "post_at": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
+		"recipient_user_id": {"U0BOB"}, "recipient_team_id": {"T0COUNTER"}, "thread_ts": {ts},
+	}
+	for name, want := range map[string]any{
+		"chat.postMessage": nil, "chat.postEphemeral": nil, "chat.scheduleMessage": nil,
+
+		"chat.update": "channel_not_found", "chat.delete": "channel_not_found", "chat.getPermalink": "channel_not_found",
+		"chat.deleteScheduledMessage": "channel_not_found", "chat.scheduledMessages.list": "invalid_channel", "chat.startStream": "channel_not_found",
+		"conversations.history": "channel_not_found", "conversations.info": "channel_not_found", "conversations.join": "channel_not_found",
+		"conversations.invite": "channel_not_found", "reactions.add": "channel_not_found", "reactions.get": "channel_not_found",
+	} {
+		in.Set("channel", "#ops")
+		require.Equal(t, want, w.form(t, name, in)["error"], name)
+	}
+	in.Set("channel", "C0OPS")
+	require.Equal(t, true, w.form(t, "chat.update", in)["ok"])
 }
 
 func TestAPublicChannelNeedsNoMembershipWithItsScope(t *testing.T) {

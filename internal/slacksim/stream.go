@@ -39,6 +39,9 @@ func (c *call) pieces(st *streamed, needed bool) *failure {
 }
 
 func (s *chatAPI) chatStartStream(c *call) (object, *failure) {
+	if s.identified(c.in, c.str("channel")) == nil {
+		return nil, fail("channel_not_found")
+	}
 	ch, f := s.target(c, c.str("channel"))
 	if f != nil {
 		return nil, f

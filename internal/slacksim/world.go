@@ -276,6 +276,15 @@ func (s *world) named(in *installation, ref string) *channel {
 	return nil
 }
 
+// identified finds a channel that an installation can look at, by id. Only the methods
+// that post something new take names as well.
+func (s *world) identified(in *installation, id string) *channel {
+	if ch := s.named(in, id); ch != nil && ch.ID == id {
+		return ch
+	}
+	return nil
+}
+
 // active finds a person who can act. The caller holds mu.
 func (s *world) active(user string) (*Person, error) {
 	p := s.person(user)
