@@ -233,6 +233,36 @@ func TestMembershipEvents(t *testing.T) {
 	require.Equal(t, "home", got["app_home_opened"]["tab"])
 }
 
+// A bot that is taken out of a channel is told so by another event than those who stay.
+func TestTheBotIsTakenOutOfAChannel(t *testing.T) {
+	channels := append(slacksim.DefaultChannels(),
+		slacksim.Channel{ID: "C0SECRET", Name: "secret", Members: []string{"U0ALICE", "U0BOT"}, Private: true})
+	w := newWorkspace(t, slacksim.Config{Channels: channels, Events: []string{"member_left_channel", "channel_left", "group_left", "app_mention"}})
+	ts := w.post(t, `[`+divider+`]`)
+	for _, channel := range []string{"ops", "secret"} {
+		status, _ := w.sim(t, "leave", map[string]any{"user": "countersign", "channel": channel})
+		require.Equal(t, http.StatusOK, status)
+		require.ErrorIs(t, w.Leave("countersign", channel), slacksim.ErrForbidden, "it is not there any more")
+	}
+	require.ErrorIs(t, w.Leave("countersign", "nowhere"), slacksim.ErrNoSuch)
+	_, err := w.PostAs(slacksim.Post{User: "alice", Channel: "ops", Text: "<@U0BOT> go"})
+	require.NoError(t, err)
+	require.NoError(t, w.Leave("dave", "ops"))
+	w.idle(t)
+	got := map[any]any{}
+	for _, d := range w.app.requests("/events") {
+		event := dig(t, decode(t, d.body), "event").(map[string]any)
+		got[event["type"]] = event["channel"]
+	}
+	require.Equal(t, map[any]any{"channel_left": "C0OPS", "group_left": "C0SECRET"}, got)
+
+	in := url.Values{"channel": {"C0OPS"}, "text": {"x"}, "ts": {ts}}
+	require.Equal(t, "not_in_channel", w.form(t, "chat.postMessage", in)["error"])
+	require.Equal(t, "channel_not_found", w.form(t, "chat.update", in)["error"])
+	require.NoError(t, w.Join("countersign", "ops"))
+	require.Equal(t, true, w.form(t, "chat.update", in)["ok"])
+}
+
 // An app that reads along also hears of what it wrote itself, as in Slack,
 // and has to ignore it.
 func TestAppsHearOfTheirOwnMessages(t *testing.T) {

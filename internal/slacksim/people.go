@@ -86,17 +86,35 @@ func (s *persons) OpenHome(user string) error {
 	return nil
 }
 
-// Leave takes a person out of a channel and tells the app.
+// Leave takes a person, or a bot of the app, out of a channel and tells the app: those who
+// are still there get member_left_channel, and the bot that is not gets channel_left, or
+// group_left for a private channel.
 func (s *persons) Leave(user, channel string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, c, err := s.actor(user, channel)
-	if err != nil {
-		return err
+	p, c := s.person(user), s.channel(channel)
+	if p == nil || !p.Bot {
+		var err error
+		if p, c, err = s.actor(user, channel); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c == nil || (p.Bot && (c.IM || c.MPIM)):
+		return noSuch("channel", channel)
+	case !c.has(p.ID):
+		return fmt.Errorf("%w: %s is not in %s", ErrForbidden, p.Name, c.ID)
 	}
 	c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(m string) bool { return m == p.ID })
 	s.changed()
 	s.events.membership("member_left_channel", p.ID, "", c)
+	if in := s.ofBot(p.ID); in != nil {
+		kind := "channel_left"
+		if c.Private {
+			kind = "group_left"
+		}
+		s.events.emit(in, c, s.events.eventTeam(in, c), object{"type": kind, "channel": c.ID})
+	}
 	return nil
 }
 
