@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -259,6 +258,7 @@ func Shorten(s string, most int) (short string, left int) {
 	}
 	head, _ := Cut(s, most-most/4)
 	tail := LastRunes(s, most/4)
+	tail = s[afterRemark(s, len(s)-len(tail)):]
 	left = total - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
 	return head + fmt.Sprintf(" ⟦%s left out⟧ ", Count(left, "character")) + tail, left
 }
@@ -273,22 +273,17 @@ func LastRunes(s string, n int) string {
 	return s[start:]
 }
 
-// Pieces cuts a text into parts of at most size runes. Together they are the
-// whole text.
+// Pieces cuts a text into parts of at most size runes, where [Cut] would cut. Together
+// they are the whole text.
 func Pieces(s string, size int) []string {
 	var parts []string
-	for r := strings.NewReader(s); ; {
-		var b strings.Builder
-		for range size {
-			c, _, err := r.ReadRune()
-			if err == io.EOF {
-				break
-			}
-			b.WriteRune(c)
+	for s != "" {
+		end := cutAt(s, size)
+		if end == 0 { // the first letter, or remark, is longer than a part
+			end = afterRunes(s, size)
 		}
-		if b.Len() == 0 {
-			return parts
-		}
-		parts = append(parts, b.String())
+		parts = append(parts, s[:end])
+		s = s[end:]
 	}
+	return parts
 }

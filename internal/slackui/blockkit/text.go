@@ -101,8 +101,11 @@ func plainASCII(s string) bool {
 	return true
 }
 
-// remarkStart begins every remark of ours within foreign text.
-const remarkStart = '⟦'
+// remarkStart begins every remark of ours within foreign text, and remarkEnd ends it.
+const (
+	remarkStart = '⟦'
+	remarkEnd   = "⟧"
+)
 
 // The longest runs of spaces that are shown as they are. Texts of several lines may be
 // indented.
@@ -139,22 +142,17 @@ func markSpacesOver(s string, most int) string {
 }
 
 // Cut returns at most n runes of s and how many it left out. It does not
-// separate a letter from its marks.
+// separate a letter from its marks, or cut a remark of ours in two.
 func Cut(s string, n int) (string, int) {
-	if len(s) <= n {
-		return s, 0
-	}
-	total := utf8.RuneCountInString(s)
-	if total <= n {
-		return s, 0
-	}
-	end, kept := 0, 0
-	for i := range s {
-		if kept == n {
-			end = i
-			break
-		}
-		kept++
+	end := cutAt(s, n)
+	return s[:end], utf8.RuneCountInString(s[end:])
+}
+
+// cutAt returns where [Cut] cuts.
+func cutAt(s string, n int) int {
+	end := afterRunes(s, n)
+	if end == len(s) {
+		return end
 	}
 	// Step back over marks that belong to the letter before them, but not far.
 	for range 8 {
@@ -163,9 +161,49 @@ func Cut(s string, n int) (string, int) {
 			break
 		}
 		_, size := utf8.DecodeLastRuneInString(s[:end])
-		end, kept = end-size, kept-1
+		end -= size
 	}
-	return s[:end], total - kept
+	return beforeRemark(s, end)
+}
+
+// afterRunes returns where the first n runes of s end.
+func afterRunes(s string, n int) int {
+	if len(s) <= n {
+		return len(s)
+	}
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// longestRemark is how many bytes of a remark are kept together.
+const longestRemark = 120
+
+// beforeRemark returns the start of the remark that a cut of s would cut in two, or the
+// place of the cut if there is none.
+func beforeRemark(s string, cut int) int {
+	near := max(0, cut-longestRemark)
+	start := strings.LastIndex(s[near:cut], string(remarkStart))
+	if start < 0 || strings.Contains(s[near+start:cut], remarkEnd) {
+		return cut
+	}
+	return near + start
+}
+
+// afterRemark is [beforeRemark], but returns the end of the remark.
+func afterRemark(s string, cut int) int {
+	if beforeRemark(s, cut) == cut {
+		return cut
+	}
+	rest := strings.Index(s[cut:min(len(s), cut+longestRemark)], remarkEnd)
+	if rest < 0 {
+		return cut
+	}
+	return cut + rest + len(remarkEnd)
 }
 
 // Brief is foreign text made visible, on one line, cut to n runes.

@@ -82,6 +82,30 @@ func TestCutKeepsLettersWhole(t *testing.T) {
 	require.Zero(t, left)
 }
 
+func TestRemarksAreNotCutInTwo(t *testing.T) {
+	for _, spoof := range []string{"\u200D", "p\u0430y", "\xff"} {
+		marked := Visible(spoof)
+		require.Contains(t, marked, "⟦")
+		for before := range 30 {
+			s := Visible(strings.Repeat("x", before) + strings.Repeat(spoof+"yyyy", 20))
+			head, left := Cut(s, 30)
+			require.LessOrEqual(t, utf8.RuneCountInString(head), 30)
+			require.Equal(t, utf8.RuneCountInString(s)-utf8.RuneCountInString(head), left)
+			short, _ := Shorten(s, 80)
+			parts := Pieces(s, 30)
+			require.Equal(t, s, strings.Join(parts, ""))
+			for _, part := range append(parts, head, short) {
+				require.Equal(t, strings.Count(part, "⟦"), strings.Count(part, "⟧"), part)
+			}
+		}
+	}
+	require.Equal(t, []string{"⟦U+20", "0D⟧"}, Pieces(Visible("\u200D"), 5), "a remark that is longer than a part")
+	require.Empty(t, Pieces("", 5))
+	head, left := Cut("a ⟦", 10)
+	require.Equal(t, "a ⟦", head, "a bracket that begins no remark")
+	require.Zero(t, left)
+}
+
 func TestArgumentsAreShownAsStored(t *testing.T) {
 	for in, want := range map[string]string{
 		``:   ``,
