@@ -133,7 +133,7 @@ func (s *conversationsAPI) conversationsHistory(c *call) (object, *failure) {
 	}
 	answer, f := s.history(ch, c, found, 100)
 	if f == nil {
-		answer["pin_count"] = 0
+		answer["pin_count"], answer["channel_actions_ts"], answer["channel_actions_count"] = 0, nil, 0
 	}
 	return answer, f
 }

@@ -134,6 +134,9 @@ func TestABroadcastReplyIsSaidToBeOne(t *testing.T) {
 	require.Equal(t, root, dig(t, answer, "message", "root", "ts"))
 	history := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}})
 	require.Equal(t, "thread_broadcast", dig(t, history, "messages", 0, "subtype"))
+	for _, field := range []string{"pin_count", "channel_actions_ts", "channel_actions_count"} { // which Slack's schema requires
+		require.Contains(t, history, field)
+	}
 	answer = w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "reply_broadcast": true})
 	require.NotContains(t, answer["message"], "subtype", "it is no reply")
 }
