@@ -17,6 +17,7 @@ type exchange struct {
 	mu     sync.Mutex
 	left   bool // bytes of the request may have reached the server
 	status int  // that HTTP answered, if it was not a success
+	forgot bool // that status says that the server does not know the session
 	answer *answer
 }
 
@@ -31,7 +32,19 @@ type answer struct {
 
 func (e *exchange) leaves() { e.mu.Lock(); e.left = true; e.mu.Unlock() }
 
-func (e *exchange) refused(status int) { e.mu.Lock(); e.status = status; e.mu.Unlock() }
+func (e *exchange) refused(status int, forgot bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status, e.forgot = status, forgot
+}
+
+// forgotten reports whether the server refused the request because it does not know the
+// session: then MCP wants it made in a new one.
+func (e *exchange) forgotten() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.forgot
+}
 
 // outcome returns the answer, whether the request had left, and the status with
 // which HTTP refused it.

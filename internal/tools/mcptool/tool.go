@@ -74,8 +74,8 @@ func (t *Tool) sentence(why string) string {
 // effect twice.
 const idempotencyKey = "countersign.dev/idempotency-key"
 
-// Execute makes the call. It is sent once: only one that never left is tried
-// again, on the next connection.
+// Execute makes the call. It is sent once: only one that never left, or whose session
+// the server has forgotten, is tried again, on the next connection.
 func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
 	var last *link
 	for {
@@ -95,7 +95,8 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 	}
 }
 
-// send makes the call on one connection. sent is false if it never left.
+// send makes the call on one connection. sent is false if it never left, or
+// its session was forgotten.
 func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.Result, sent bool, _ error) {
 	defer l.calls.Done()
 	within := t.server.config.timeout(t.defined.Name)
@@ -121,7 +122,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		t.server.log.WarnContext(ctx, "a call did not reach its MCP server", slog.String("tool", t.spec.Name), slog.Any("err", l.explain(cmpErr(err))))
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence("the server could not be reached")}
 	case refusals[status]:
-		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
+		return agentrun.Result{}, !e.forgotten(), &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case status != 0:
 		return agentrun.Result{}, true, unsure("The server answered with the HTTP status %d.", status)
 	case errors.Is(err, errTooLong):

@@ -15,6 +15,8 @@ import (
 	"github.com/countersign/countersign/internal/plainhttp"
 )
 
+const sessionHeader = "Mcp-Session-Id"
+
 // web returns the transport of a server over streamable HTTP. It follows no
 // redirect: the headers are for this address. It calls streamEnded when the stream ends on
 // which the server says what has changed: the SDK does not open another one.
@@ -54,7 +56,7 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if begun != nil && resp.StatusCode >= 300 {
-		begun.refused(resp.StatusCode)
+		begun.refused(resp.StatusCode, resp.StatusCode == http.StatusNotFound && r.Header.Get(sessionHeader) != "")
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {

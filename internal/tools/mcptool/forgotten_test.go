@@ -1,0 +1,82 @@
+package mcptool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/tools/mcptool"
+)
+
+// forgetful is a server whose sessions end, as they do when it is deployed again or nobody
+// used them for a while. The client has no stream on which it would notice.
+type forgetful struct {
+	session, calls atomic.Int64
+	always         bool // no session lives until a call
+}
+
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	now := fmt.Sprint("session-", f.session.Load())
+	switch {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case json.NewDecoder(r.Body).Decode(&m) != nil:
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	case m.Method != "initialize" && r.Header.Get("Mcp-Session-Id") != now, f.always && m.Method == "tools/call":
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case len(m.ID) == 0:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	result := "{}"
+	switch m.Method {
+	case "initialize":
+		w.Header().Set("Mcp-Session-Id", now)
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}`
+	case "tools/list":
+		result = `{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}`
+	case "tools/call":
+		f.calls.Add(1)
+		result = `{"content":[{"type":"text","text":"paid"}]}`
+	}
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+// A server that has forgotten the session did nothing with the call, so an approval of
+// hours later is not spent on finding that out: the call is made in a new session.
+func TestACallIsMadeInANewSessionIfTheServerForgotTheOldOne(t *testing.T) {
+	f := &forgetful{}
+	page := httptest.NewServer(f)
+	t.Cleanup(page.Close)
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+	for calls := range 3 {
+		f.session.Add(1)
+		got, err := r.call("srv.pay", `{}`)
+		require.NoError(t, err)
+		require.Contains(t, got, "paid")
+		require.EqualValues(t, calls+1, f.calls.Load())
+	}
+}
+
+// It is made twice at most.
+func TestACallIsNotMadeIfTheServerForgetsEverySession(t *testing.T) {
+	f := &forgetful{always: true}
+	page := httptest.NewServer(f)
+	t.Cleanup(page.Close)
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+	_, err := r.call("srv.pay", `{}`)
+	require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 404")
+}
