@@ -46,13 +46,13 @@ type link struct {
 
 	calls sync.WaitGroup // that are under way; [connection.current] adds to it
 
-	unwatched chan struct{} // the server can no longer say that its list has changed
-	once      sync.Once     // closes unwatched
+	spent chan struct{} // another one has to take its place
+	once  sync.Once     // closes spent
 }
 
-// streamEnded notes that the stream has ended on which the server says that its list has
-// changed.
-func (l *link) streamEnded() { l.once.Do(func() { close(l.unwatched) }) }
+// spend notes that the stream has ended on which the server says that its list has
+// changed, or that the server has forgotten the session.
+func (l *link) spend() { l.once.Do(func() { close(l.spent) }) }
 
 // retire ends the link once its calls are over. It is not the current one any more.
 func (l *link) retire() {
@@ -66,7 +66,7 @@ func (l *link) retire() {
 func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), unwatched: make(chan struct{})}
+	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), spent: make(chan struct{})}
 	var transport mcp.Transport
 	if s.Command != "" {
 		if l.program, err = startProgram(s); err != nil {
@@ -74,7 +74,7 @@ func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) 
 		}
 		transport = &stdio{l.program, l.tap, log, s.longest()}
 	} else {
-		transport = web(s, l.tap, l.streamEnded)
+		transport = web(s, l.tap, l.spend)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ClientOptions{
 		// Nothing of this process is for a server: no roots, no sampling, no
@@ -136,6 +136,13 @@ func (l *link) explain(err error) error {
 		words += "; it wrote: " + last
 	}
 	return errors.New(words)
+}
+
+// keepsList reports whether the SDK keeps the list: it does not ask the server again while
+// the list is good, and it needs the list for calls. Another link can ask beside it.
+func (l *link) keepsList() bool {
+	r := l.session.InitializeResult()
+	return r != nil && r.ProtocolVersion >= "2026-07-28"
 }
 
 // list returns the tools of the server, as it sent them.
@@ -235,27 +242,44 @@ func (c *connection) hold(ctx context.Context) error {
 	}
 	defer retire()
 	defer c.set(nil)
-	for {
-		raw, err := l.list(ctx)
-		if err != nil {
-			return err
-		}
-		c.update(listed(c.server, raw))
-		c.set(l)
-		retire()
-		settling.rest()
-		redialing.rest()
+	var again <-chan time.Time // a program is not replaced by another while it is connected
+	if c.server.URL != "" {
+		ticker := time.NewTicker(c.server.relist())
+		defer ticker.Stop()
+		again = ticker.C
+	}
+	for fresh, polled := true, false; ; {
 		var pause time.Duration
-		redial := false
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-l.lost:
-			return l.explain(l.why)
-		case <-l.unwatched: // the list may be another one now
-			redial, pause = true, redialing.next()
-		case <-l.changed:
-			pause = settling.next()
+		raw, err := l.list(ctx)
+		switch {
+		case err != nil && fresh:
+			return err
+		case err == nil:
+			c.update(listed(c.server, raw))
+			if fresh {
+				c.set(l)
+				retire()
+				if !polled {
+					redialing.rest()
+				}
+			}
+			settling.rest()
+			fresh, polled = false, false
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-l.lost:
+				return l.explain(l.why)
+			case <-l.spent: // the list may be another one now
+				fresh, pause = true, redialing.next()
+			case <-l.changed:
+				pause = settling.next()
+			case <-again:
+				fresh, polled = l.keepsList(), true
+			}
+		default: // calls that are under way may still be answered
+			c.log.WarnContext(ctx, "an MCP server does not list its tools again, so it is connected to anew", slog.Any("err", err))
+			fresh, polled, pause = true, false, redialing.next()
 		}
 		select {
 		case <-ctx.Done():
@@ -264,7 +288,7 @@ func (c *connection) hold(ctx context.Context) error {
 			return l.explain(l.why)
 		case <-time.After(pause):
 		}
-		if !redial {
+		if !fresh {
 			continue
 		}
 		old = l

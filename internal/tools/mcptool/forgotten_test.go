@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,10 @@ import (
 // used them for a while. The client has no stream on which it would notice.
 type forgetful struct {
 	session, calls atomic.Int64
-	always         bool // no session lives until a call
+	changed        atomic.Bool // the description of its tool
+	fails          atomic.Bool // its list
+	always         bool        // no session lives until a call
+	tells          bool        // and it says so in an error of JSON-RPC, at which the SDK keeps the session
 }
 
 func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +38,11 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	case m.Method != "initialize" && r.Header.Get("Mcp-Session-Id") != now, f.always && m.Method == "tools/call":
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
+		if f.tells {
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Session not found"}}`, m.ID)
+		}
 		return
 	case len(m.ID) == 0:
 		w.WriteHeader(http.StatusAccepted)
@@ -47,7 +55,11 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Mcp-Session-Id", now)
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}`
 	case "tools/list":
-		result = `{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}`
+		if f.fails.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		result = fmt.Sprintf(`{"tools":[{"name":"pay","description":"changed: %t","inputSchema":{"type":"object"}}]}`, f.changed.Load())
 	case "tools/call":
 		f.calls.Add(1)
 		result = `{"content":[{"type":"text","text":"paid"}]}`
@@ -58,16 +70,18 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A server that has forgotten the session did nothing with the call, so an approval of
 // hours later is not spent on finding that out: the call is made in a new session.
 func TestACallIsMadeInANewSessionIfTheServerForgotTheOldOne(t *testing.T) {
-	f := &forgetful{}
-	page := httptest.NewServer(f)
-	t.Cleanup(page.Close)
-	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
-	for calls := range 3 {
-		f.session.Add(1)
-		got, err := r.call("srv.pay", `{}`)
-		require.NoError(t, err)
-		require.Contains(t, got, "paid")
-		require.EqualValues(t, calls+1, f.calls.Load())
+	for _, tells := range []bool{false, true} {
+		f := &forgetful{tells: tells}
+		page := httptest.NewServer(f)
+		t.Cleanup(page.Close)
+		r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+		for calls := range 2 {
+			got, err := r.call("srv.pay", `{}`)
+			require.NoError(t, err)
+			require.Contains(t, got, "paid")
+			require.EqualValues(t, calls+1, f.calls.Load())
+			f.session.Add(1)
+		}
 	}
 }
 
@@ -79,4 +93,30 @@ func TestACallIsNotMadeIfTheServerForgetsEverySession(t *testing.T) {
 	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
 	_, err := r.call("srv.pay", `{}`)
 	require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 404")
+}
+
+// The client has no stream that would end when another program takes the place of the
+// server, so it asks now and then what the server lists.
+func TestAServerWithoutAStreamIsListedAgain(t *testing.T) {
+	f := &forgetful{}
+	page := httptest.NewServer(f)
+	t.Cleanup(page.Close)
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL, Relist: 5 * time.Millisecond})
+	_, err := r.call("srv.pay", `{}`)
+	require.NoError(t, err)
+	changes := func(to bool) {
+		f.changed.Store(to)
+		require.Eventually(t, func() bool {
+			_, err := r.call("srv.pay", `{}`)
+			return (err != nil) == to
+		}, 30*time.Second, 5*time.Millisecond)
+	}
+	changes(true)
+	changes(false)
+
+	f.fails.Store(true) // what was known of it stays true
+	_, err = r.call("srv.pay", `{}`)
+	require.NoError(t, err)
+	f.fails.Store(false)
+	changes(true)
 }

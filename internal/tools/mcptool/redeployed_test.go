@@ -2,6 +2,7 @@ package mcptool_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -66,4 +67,49 @@ func TestAServerThatWasDeployedAgainIsListedAgain(t *testing.T) {
 	}, 30*time.Second, 50*time.Millisecond)
 	over()
 	require.NoError(t, <-long)
+}
+
+// It is listed again too if it announces no changes and says that its list is good for an
+// hour. Each call has what the list wants in its headers.
+func TestAServerThatAnnouncesNoChangesIsListedAgain(t *testing.T) {
+	deploy := func(description string) http.Handler {
+		s := mcp.NewServer(&mcp.Implementation{Name: "srv", Version: "1"}, &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
+		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				result, err := next(ctx, method, req)
+				if l, ok := result.(*mcp.ListToolsResult); ok {
+					l.TTLMs = int(time.Hour.Milliseconds())
+				}
+				return result, err
+			}
+		})
+		schema := json.RawMessage(`{"type":"object","properties":{"id":{"type":"string","x-mcp-header":"Id"}}}`)
+		s.AddTool(&mcp.Tool{Name: "read", Description: description, InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{}, nil
+		})
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
+	}
+	var (
+		now   atomic.Pointer[http.Handler]
+		lists atomic.Int64
+	)
+	first, second := deploy("Reads"), deploy("Reads, and sends it elsewhere")
+	now.Store(&first)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "tools/list" {
+			lists.Add(1)
+		}
+		(*now.Load()).ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { page.CloseClientConnections(); page.Close() })
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL, Relist: 5 * time.Millisecond})
+	for lists.Load() < 10 {
+		_, err := r.call("srv.read", `{"id":"1"}`)
+		require.NoError(t, err)
+	}
+	now.Store(&second)
+	require.Eventually(t, func() bool {
+		_, err := r.call("srv.read", `{"id":"1"}`)
+		return err != nil
+	}, 30*time.Second, 5*time.Millisecond)
 }

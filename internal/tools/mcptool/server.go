@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,6 +34,7 @@ type Server struct {
 	Timeout          time.Duration            // of a call; [DefaultTimeout] if it is 0
 	Timeouts         map[string]time.Duration // the same, by tool
 	MaxResult        int                      // how many bytes of a result the model reads; [DefaultMaxResult] if it is 0
+	Relist           time.Duration            // how often a server over HTTP is asked what it lists; [DefaultRelist] if it is 0
 	// TrustAnnotations takes the server's word that a tool only reads, and for
 	// which arguments people must not see.
 	TrustAnnotations bool
@@ -45,6 +47,7 @@ type Server struct {
 const (
 	DefaultTimeout   = time.Minute
 	DefaultMaxResult = 64 << 10
+	DefaultRelist    = time.Minute
 )
 
 // The bounds of what a server may send.
@@ -152,6 +155,8 @@ func (s Server) longest() time.Duration {
 	}
 	return d
 }
+
+func (s Server) relist() time.Duration { return cmp.Or(s.Relist, DefaultRelist) }
 
 func (s Server) maxResult() int {
 	if s.MaxResult > 0 {

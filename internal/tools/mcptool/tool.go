@@ -112,6 +112,8 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: tools.Arguments(c)})
 	answered, left, status := e.outcome()
 	switch {
+	case e.forgotten():
+		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case answered != nil:
 		result, err := t.server.config.read(answered)
 		if err == nil && t.server.config.Whole {
@@ -122,7 +124,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		t.server.log.WarnContext(ctx, "a call did not reach its MCP server", slog.String("tool", t.spec.Name), slog.Any("err", l.explain(cmpErr(err))))
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence("the server could not be reached")}
 	case refusals[status]:
-		return agentrun.Result{}, !e.forgotten(), &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
+		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case status != 0:
 		return agentrun.Result{}, true, unsure("The server answered with the HTTP status %d.", status)
 	case errors.Is(err, errTooLong):

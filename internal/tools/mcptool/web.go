@@ -18,16 +18,17 @@ import (
 const sessionHeader = "Mcp-Session-Id"
 
 // web returns the transport of a server over streamable HTTP. It follows no
-// redirect: the headers are for this address. It calls streamEnded when the stream ends on
-// which the server says what has changed: the SDK does not open another one.
-func web(s Server, t *tap, streamEnded func()) mcp.Transport {
+// redirect: the headers are for this address. It calls spend when the stream ends on
+// which the server says what has changed, and when the server has forgotten the session:
+// the SDK does not always open another one.
+func web(s Server, t *tap, spend func()) mcp.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = 0 // a call has its own limit
 	base.TLSHandshakeTimeout = 10 * time.Second
 	return &mcp.StreamableClientTransport{
 		Endpoint: s.URL, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
-			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t, streamEnded: streamEnded},
+			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t, spend: spend},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -36,10 +37,10 @@ func web(s Server, t *tap, streamEnded func()) mcp.Transport {
 // tapped sends requests with the headers of the configuration, and reads the
 // messages in both directions.
 type tapped struct {
-	base        http.RoundTripper
-	headers     map[string]string
-	tap         *tap
-	streamEnded func()
+	base    http.RoundTripper
+	headers map[string]string
+	tap     *tap
+	spend   func()
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -55,8 +56,12 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	forgot := resp.StatusCode == http.StatusNotFound && r.Method == http.MethodPost && r.Header.Get(sessionHeader) != ""
 	if begun != nil && resp.StatusCode >= 300 {
-		begun.refused(resp.StatusCode, resp.StatusCode == http.StatusNotFound && r.Header.Get(sessionHeader) != "")
+		begun.refused(resp.StatusCode, forgot)
+	}
+	if forgot {
+		t.spend()
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
@@ -66,7 +71,7 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &whole{body: resp.Body, tap: t.tap}
 	}
 	if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
-		resp.Body = &listening{resp.Body, t.streamEnded}
+		resp.Body = &listening{resp.Body, t.spend}
 	}
 	return resp, nil
 }
