@@ -1,6 +1,7 @@
 package intake_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -148,4 +149,25 @@ func mustBatch(w *world, r intake.Request) approvals.Batch {
 	b, err := w.store.Batch(w.Context(), r.Batch)
 	require.NoError(w, err)
 	return b
+}
+
+// A client that resumes a session counts its messages anew, so the id of a message names
+// no place that a later call could take.
+func TestAnotherCallWithTheIDOfAMessageSupersedesNothing(t *testing.T) {
+	w := newWorld(t)
+	call := func(args string) intake.Ask {
+		a := here("message-1", "write")
+		a.Calls[0].Args = json.RawMessage(args)
+		return a
+	}
+	first := w.ask(call(`{"n":1}`))
+	w.approve(first, "toolu_message-1")
+	second := w.ask(call(`{"n":2}`))
+	third := w.ask(call(`{"n":3}`))
+	require.Equal(t, intake.StatePending, w.get(second.ID).State)
+	found := w.ask(call(`{"n":1}`))
+	require.Equal(t, first.ID, found.ID)
+	require.Equal(t, []intake.Outcome{intake.OutcomeApproved}, outcomes(found))
+	require.Equal(t, second.ID, w.ask(call(`{"n":2}`)).ID)
+	require.Equal(t, third.ID, w.ask(call(`{"n":3}`)).ID)
 }

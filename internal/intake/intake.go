@@ -47,7 +47,7 @@ const (
 type Ask struct {
 	Door       Door
 	Carries    Carries
-	ExternalID string // the caller's name for the request; with other calls under it, the request before is superseded
+	ExternalID string // the caller's name for the request; with other calls under it, the request before is superseded, but not with Here
 	// IdempotencyKey makes a repetition the same request; with another payload it
 	// is [ErrKeyReused]. Empty for none.
 	IdempotencyKey string

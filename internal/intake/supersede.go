@@ -13,7 +13,8 @@ import (
 const replacedReason = "the agent asked for something else in its place"
 
 // point moves the external id to this request, and ends the requests that it named
-// before. The last to move it wins. Every later ask ends the requests that a crash
+// before. It ends none of a door that executes calls: there it is the id of a message, and
+// clients that resume a session count their messages anew. The last to move it wins. Every later ask ends the requests that a crash
 // between the two steps left open.
 func (s *Service) point(ctx context.Context, c Client, a Ask, x found) (found, error) {
 	index := indexID(c.Name, "external", a.ExternalID)
@@ -36,7 +37,7 @@ func (s *Service) point(ctx context.Context, c Client, a Ask, x found) (found, e
 			return false, nil // it comes late: something else has taken its place
 		}
 		p.Schema = schema
-		if p.Run != "" {
+		if p.Run != "" && !a.Here {
 			p.Replaced = append(p.Replaced, p.Run)
 		}
 		p.Run = x.id
