@@ -28,6 +28,9 @@ var meanwhile = func(at string) {}
 // enter opens the folder at the path, without following a link. If create is
 // set it makes the folders that are missing. The caller closes the folder.
 func (s set) enter(dir string, create bool) (*os.Root, error) {
+	if err := s.mustBeInPlace(); err != nil {
+		return nil, err
+	}
 	here, err := s.root.OpenRoot(".")
 	if err != nil || dir == "." {
 		return here, err
@@ -49,6 +52,23 @@ func (s set) enter(dir string, create bool) (*os.Root, error) {
 		here = next
 	}
 	return here, nil
+}
+
+// mustBeInPlace refuses a folder that was moved, deleted or covered by a mount, or to
+// which a link no longer leads, since it was opened.
+func (s set) mustBeInPlace() error {
+	opened, err := s.root.Stat(".")
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(s.folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || !os.SameFile(opened, now) {
+		return failed("The folder of these files was moved or replaced since the bot started. Nothing was done. An operator must restart the bot.")
+	}
+	return nil
 }
 
 // step opens the folder of that name in this one; at is its whole path.

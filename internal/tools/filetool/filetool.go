@@ -2,7 +2,8 @@
 // read them needs no approval, to write or delete them does.
 //
 // The folder is opened once as an [os.Root]: no path, link or race leads out
-// of it. Within it no link is followed either, and a path has one spelling:
+// of it. If its path leads to another folder later, every call fails: the one
+// that is open is no longer what people mean by its name. Within it no link is followed either, and a path has one spelling:
 // what a policy rules on, what a card shows and what is opened is one file. A
 // link is not read, written or deleted, and a file with several names (hard
 // links) is not written; the model is told why.
@@ -32,13 +33,13 @@ const readFile = "read_file"
 const maxRead = 64 << 10
 
 // New returns the tools on the folder. The folder must exist; it stays open
-// for as long as the tools are used.
+// for as long as the tools are used, and must stay where it is.
 func New(folder string) ([]agentrun.Tool, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of the file tools: %w", err)
 	}
-	s := set{root: root}
+	s := set{folder: folder, root: root}
 	closed, destructive := false, true // one folder and nothing else; a file that is replaced or deleted is gone
 	reads := agentrun.Annotations{ReadOnlyHint: true, OpenWorldHint: &closed}
 	destroys := agentrun.Annotations{DestructiveHint: &destructive, OpenWorldHint: &closed}
@@ -101,7 +102,10 @@ type (
 	}
 )
 
-type set struct{ root *os.Root }
+type set struct {
+	folder string
+	root   *os.Root
+}
 
 // checkPath accepts a path in the one form that it can have, so that what the
 // policy rules on, what people read and what is opened are the same text.

@@ -148,3 +148,55 @@ func TestTheToolsSayWhatTheyDo(t *testing.T) {
 		require.Equal(t, want, x.Spec().Annotations, x.Spec().Name)
 	}
 }
+
+func TestAFolderThatWasReplacedIsNotWorkedOn(t *testing.T) {
+	folder, do := open(t)
+	require.NoError(t, os.Rename(folder, folder+".before"))
+	gone := func(why string) {
+		t.Helper()
+		for tool, args := range map[string]string{
+			"list_files": `{}`, "read_file": `{"path":"reports/old.txt"}`, "delete_file": `{"path":"reports/old.txt"}`,
+			"write_file": `{"path":"new.txt","content":"x"}`,
+		} {
+			_, err := do(tool, args)
+			var failed *agentrun.FailedError
+			require.ErrorAs(t, err, &failed, "%s: %s", why, tool)
+			require.Contains(t, failed.Message, "was moved or replaced since the bot started", "%s: %s", why, tool)
+		}
+		require.NoFileExists(t, filepath.Join(folder+".before", "new.txt"), why)
+		require.FileExists(t, filepath.Join(folder+".before", "reports", "old.txt"), why)
+	}
+	gone("moved away")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "reports"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "reports", "old.txt"), []byte("another"), 0o600))
+	gone("another in its place")
+	require.FileExists(t, filepath.Join(folder, "reports", "old.txt"))
+
+	require.NoError(t, os.RemoveAll(folder))
+	require.NoError(t, os.Rename(folder+".before", folder))
+	value, err := do("read_file", `{"path":"reports/old.txt"}`)
+	require.NoError(t, err, "it is back")
+	require.Contains(t, value, "old")
+}
+
+func TestAFolderBehindALinkIsTheOneItLedTo(t *testing.T) {
+	base := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		require.NoError(t, os.Mkdir(filepath.Join(base, name), 0o750))
+	}
+	link := filepath.Join(base, "current")
+	require.NoError(t, os.Symlink("one", link))
+	set, err := filetool.New(link)
+	require.NoError(t, err)
+	write, c := call(t, set, "write_file", `{"path":"new.txt","content":"x"}`)
+	_, err = write.Execute(t.Context(), c)
+	require.NoError(t, err)
+
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, os.Symlink("two", link))
+	var failed *agentrun.FailedError
+	require.ErrorAs(t, write.Validate(t.Context(), c), &failed, "people are not asked")
+	_, err = write.Execute(t.Context(), c)
+	require.ErrorAs(t, err, &failed)
+	require.NoFileExists(t, filepath.Join(base, "two", "new.txt"))
+}
