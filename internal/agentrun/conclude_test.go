@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,10 @@ func TestARunThatEndsBeforeItsCallsSaysThatTheyDidNotRun(t *testing.T) {
 	run := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
 	w.decide(run.Deferred, "g", approvals.Approve, "")
 	w.agent.Name = "other" // the run's agent is gone
+	log := &strings.Builder{}
+	w.log = slog.New(slog.NewTextHandler(log, nil))
 	require.Equal(t, agentrun.RunFailed, w.resume(run.Deferred).Status)
+	require.Contains(t, log.String(), `msg="run failed" why="The agent \"ops\" no longer exists."`, "the log says why")
 	require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: `The agent "ops" no longer exists.`}, w.executionOf(run.Deferred, "g"))
 	require.Empty(t, w.executed())
 }

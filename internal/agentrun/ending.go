@@ -37,7 +37,7 @@ func (s *session) failAfter(ctx context.Context, change func(*Run), words string
 		messages = append(messages, s.request(parts...))
 	}
 	messages = append(messages, last...)
-	s.log(ctx, slog.LevelInfo, "run failed")
+	s.log(ctx, slog.LevelInfo, "run failed", slog.String("why", words))
 	return s.commit(ctx, messages, func(r *Run, t *Thread, out *Commit) error {
 		out.Entries = append(out.Entries, entries...)
 		if err := s.conclude(ctx, out, plans, words); err != nil {
