@@ -171,3 +171,23 @@ mcp_lock: none.lock
 policy: policy.yaml`)
 	require.Equal(t, 1, strings.Count(i.check(), "mcp_lock: open "))
 }
+
+// What serve can't listen on is found before it is started.
+func TestCheckFindsAnAddressThatCannotBeListenedOn(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	i.text += "http: {listen: \"127.0.0.1:8090\"}\nmetrics: {listen: \":9090\"}\n"
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080\n": `COUNTERSIGN_ADDR: must be a host and a port, but is "127.0.0.1:8080\n"`,
+		":99999":           `COUNTERSIGN_ADDR: must be a host and a port, but is ":99999"`,
+		"127.0.0.1:8090":   `COUNTERSIGN_ADDR: is "127.0.0.1:8090", and so is http.listen`,
+		":9090":            `COUNTERSIGN_ADDR: is ":9090", and so is metrics.listen`,
+	} {
+		i.env["COUNTERSIGN_ADDR"] = addr
+		require.Contains(t, i.check(), want)
+	}
+	for _, addr := range []string{":http", "127.0.0.1:0", "[::1]:8080"} {
+		i.env["COUNTERSIGN_ADDR"] = addr
+		require.NotContains(t, i.check(), "COUNTERSIGN_ADDR", addr)
+	}
+}

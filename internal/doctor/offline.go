@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -178,9 +179,7 @@ func (c *checker) checkEnvironment() {
 		c.problem("remove the space", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
 	}
 	c.checkAppToken()
-	if _, _, err := net.SplitHostPort(e.Addr); err != nil {
-		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: must be a host and a port, but is %q", e.Addr)
-	}
+	c.checkAddr(e.Addr)
 	if to, err := c.config.Redis.Target(e); err != nil {
 		c.problem("", "%s", err)
 	} else if client, err := state.Connect(to); err != nil {
@@ -193,6 +192,23 @@ func (c *checker) checkEnvironment() {
 	}
 	if len(c.all) == before {
 		c.fine("environment: everything that is required is set")
+	}
+}
+
+// checkAddr looks at the address on which Slack reaches the bot.
+func (c *checker) checkAddr(addr string) {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port)
+	}
+	switch {
+	case err != nil:
+		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: must be a host and a port, but is %q", addr)
+	case port == "0":
+	case addr == c.config.HTTP.Listen:
+		c.problem("give each its own port", "COUNTERSIGN_ADDR: is %q, and so is http.listen", addr)
+	case addr == c.config.Metrics.Listen:
+		c.problem("give each its own port", "COUNTERSIGN_ADDR: is %q, and so is metrics.listen", addr)
 	}
 }
 
