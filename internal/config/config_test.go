@@ -215,6 +215,18 @@ func TestALimitOfZeroIsNotTheDefault(t *testing.T) {
 	require.NotEmpty(t, problems)
 }
 
+// Notepad and PowerShell write it.
+func TestAFileInUTF16IsNamedAsSuch(t *testing.T) {
+	for _, mark := range []string{"", "\xff\xfe"} {
+		text := mark
+		for _, b := range []byte("agents:\r\n- name: a\r\n") {
+			text += string([]byte{b, 0})
+		}
+		_, problems := Decode([]byte(text))
+		require.EqualError(t, errors.Join(problems...), "the file is UTF-16; save it as UTF-8")
+	}
+}
+
 // An editor may draw what follows it as a part of the comment.
 func TestACarriageReturnAloneEndsNoLine(t *testing.T) {
 	_, problems := Decode([]byte("agents:\r\n- name: a\r\n  # all of them\r  approval: false\r\n"))

@@ -86,6 +86,9 @@ func besideCommands(beside func(*string), servers map[string]MCPServer) {
 // Decode reads the text of a configuration file as [Read] does.
 func Decode(b []byte) (Config, []error) {
 	b = strictyaml.WithoutMark(b)
+	if isUTF16(b) {
+		return Config{}, []error{errors.New("the file is UTF-16; save it as UTF-8")}
+	}
 	if at := loneReturn.FindIndex(b); at != nil {
 		before := b[:at[0]]
 		line, column := 1+bytes.Count(before, []byte("\n")), at[0]-bytes.LastIndexByte(before, '\n')
@@ -115,6 +118,15 @@ func Decode(b []byte) (Config, []error) {
 		}
 	}
 	return c, f.problems
+}
+
+// isUTF16 reports whether the text begins with the mark of UTF-16 or with an ASCII
+// character in it.
+func isUTF16(b []byte) bool {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		return true
+	}
+	return len(b) > 1 && (b[0] == 0) != (b[1] == 0)
 }
 
 // unmarshal fills c with what can be decoded. The decoder panics at some files that a
