@@ -34,7 +34,7 @@ type Target struct {
 }
 
 var errURL = errors.New("this is no Redis URL; use redis://host:port, rediss://host:port or unix:///path, " +
-	"with addr= for a cluster or master_name= for a Sentinel")
+	"with addr= for a cluster or master_name= for a Sentinel; in a password write / as %2F, ? as %3F, # as %23 and % as %25")
 
 // quiet turns off what only some hosted servers offer.
 func quiet() *maintnotifications.Config {

@@ -100,6 +100,18 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
+// Passwords that a program made up often have these.
+func TestOpenSaysHowToWriteAPasswordInAURL(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"redis://:pa/ss@h:6379", "redis://:pa#ss@h:6379", "redis://:pa?ss@h:6379", "redis://:pa%ss@h:6379"} {
+		_, err := state.Dial(url)
+		require.ErrorContains(t, err, "in a password write / as %2F, ? as %3F, # as %23 and % as %25", url)
+	}
+	client, err := state.Dial("redis://:pa%2Fss@h:6379")
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+}
+
 func TestOpenSpeaksToAClusterByItsSeeds(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
