@@ -14,8 +14,8 @@ const replacedReason = "the agent asked for something else in its place"
 
 // point moves the external id to this request, and ends the requests that it named
 // before. It ends none of a door that executes calls: there it is the id of a message, and
-// clients that resume a session count their messages anew. The last to move it wins. Every later ask ends the requests that a crash
-// between the two steps left open.
+// clients that resume a session count their messages anew. The last to move it wins. Every
+// later ask ends the requests that a crash between the two steps left open.
 func (s *Service) point(ctx context.Context, c Client, a Ask, x found) (found, error) {
 	index := indexID(c.Name, "external", a.ExternalID)
 	old := false
