@@ -3,10 +3,11 @@
 //
 // The folder is opened once as an [os.Root]: no path, link or race leads out
 // of it. If its path leads to another folder later, every call fails: the one
-// that is open is no longer what people mean by its name. Within it no link is followed either, and a path has one spelling:
-// what a policy rules on, what a card shows and what is opened is one file. A
-// link is not read, written or deleted, and a file with several names (hard
-// links) is not written; the model is told why.
+// that is open is no longer what people mean by its name. Within it no link is
+// followed either, and a path has one spelling: what a policy rules on, what a
+// card shows and what is opened is one file. A link is not read, written or
+// deleted, and a file with several names (hard links) is not written; the model
+// is told why.
 package filetool
 
 import (
