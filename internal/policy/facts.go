@@ -257,6 +257,8 @@ func (f *facts) blame(err error) error {
 		return errRecased
 	case strings.Contains(s, errNumber.Error()):
 		return errNumber
+	case strings.Contains(s, errNaN.Error()):
+		return errNaN
 	case strings.HasPrefix(s, "no such key"), strings.HasPrefix(s, "no such attribute"), strings.HasPrefix(s, "index out of bounds"), strings.HasPrefix(s, "optional.none()"):
 		return errMissing
 	case strings.Contains(s, "cost limit"):
