@@ -167,6 +167,7 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 	for _, program := range []string{
 		"vim -c " + spelled, "vi +" + spelled, "nvim --cmd " + spelled, "emacs --eval x", "ls | ed", "sed 1e a", "sed -i s/a/b/e a", "sed -n '$e r\"\"m'", "sed -f a",
 		`psql -c '\! r""m x'`, `psql -c "copy a to program 'x'"`, `mysql -e '\! r""m'`, `sqlite3 a '.shell r""m'`, "duckdb -c '.system x'", "ls | psql", "dc -e '!x'",
+		"echo 'syscmd(x)' | m4", "m4", "echo '!x' | dc", "echo '!x' | ftp", "echo '!x' | sftp h", "lftp", "echo 'exec x' | wish8.6", "echo '!x' | telnet", "echo x | irb3.1", "jshell",
 		"make --eval x", "make SHELL=x", "make 'ARGS=a; r\"\"m x'", "git rebase -x x", "git rebase --exec x", "git submodule foreach x", "git bisect run x", "git clone ext::x",
 		"git filter-branch --tree-filter x", "git difftool -x y", "git config alias.x " + spelled, "git config core.pager x", "git config filter.a.clean x", "git clone -c core.fsmonitor=x a",
 		"sg root -c x", "rlwrap bash", "pkexec sh", "fakeroot -- sh", "poetry run python -c x", "uv run bash -c x", "mise exec -- sh -c x", "direnv exec . perl -e x", "bundle exec ruby -e x",
@@ -182,6 +183,7 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 		"make test ARGS=-v", "make -C x all", "git rebase main", "git rebase -i main", "git submodule update --init", "git commit -m '!x'", "git config user.name x", "git clone https://h/x", "git checkout -b x",
 		"gh pr view 12 -c", "gh pr view --comments", "npm test", "npm run build", "go build ./cmd", "golangci-lint run ./cmd", "cp -r x ./cmd", "python -m pytest -x", "man ls", "cargo build", "shellcheck install.sh",
 		"npm run view", "poetry run pytest", "uv run python x.py", "grep -rn bash .", "cat /bin/sh", "apt-get update", "fzf -m", "rename s/a/b/ f", "nc h 80", "hg log", "svn diff", "xterm",
+		"m4 a.m4", "sftp h", "telnet h 80",
 	} {
 		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
 	}

@@ -61,7 +61,8 @@ var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish 
 
 // reads run what they read.
 var reads = setOf(`python pypy ipython node nodejs deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
-	groovy scala guile racket sbcl swift gnuplot osascript ed ex vi vim nvim psql mysql mariadb sqlite duckdb m4`)
+	groovy scala guile racket sbcl swift gnuplot osascript ed ex vi vim nvim psql mysql mariadb sqlite duckdb m4
+	dc ftp sftp lftp telnet irb jshell wish`)
 
 // interpreters run programs that they are given as a text or a file, or have a
 // way out to a shell.
@@ -265,7 +266,7 @@ func launcher(c Command) bool {
 		return true
 	case evaluating[c.Argv[0]]:
 		return some(func(w string) bool { return strings.Contains(w, "[") })
-	case reads[unversioned(name)] && (c.Join == Pipe || len(c.Argv) == 1):
+	case (reads[name] || reads[unversioned(name)]) && (c.Join == Pipe || len(c.Argv) == 1):
 		return true
 	}
 	for i, w := range c.Argv[1:] {
