@@ -123,7 +123,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	if c.affordable(when, env, checked); c.Count() > before {
 		return nil
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(noNaN))
+	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.CostTracking(actual{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(noNaN))
 	if err != nil {
 		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
 	}

@@ -3,6 +3,11 @@ package policy
 import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 )
 
 // What a condition is taken to look at when its cost is estimated. Arguments may
@@ -43,4 +48,31 @@ func (c *checker) affordable(when text, env *cel.Env, checked *cel.Ast) {
 	case estimate.Max > maxCost:
 		c.Wrong(when.Mark, "would take %d steps, but at most %d are allowed; loop over fewer or shorter lists", estimate.Max, uint64(maxCost))
 	}
+}
+
+// actual counts the steps of calls that take as long as a value is large, and that CEL counts
+// as one where it does not know the type of the value before.
+type actual struct{}
+
+// CallCost implements [cost.ActualCostEstimator].
+func (actual) CallCost(function, overload string, values []ref.Val, _ ref.Val) *uint64 {
+	steps := uint64(1)
+	switch {
+	case function == operators.In && overload == "":
+		list, ok := values[1].(traits.Lister)
+		if !ok {
+			return nil
+		}
+		size, _ := list.Size().(types.Int)
+		steps += uint64(size) //nolint:gosec // no list has a negative size
+	case function == operators.Add && overload == "", function == overloads.Size, overloads.IsTypeConversionFunction(function):
+		for _, v := range values {
+			if s, ok := v.(types.String); ok {
+				steps += uint64(len(s)) / 10
+			}
+		}
+	default:
+		return nil
+	}
+	return &steps
 }

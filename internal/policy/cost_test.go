@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,4 +43,20 @@ func TestAConditionThatAlwaysTakesTooLongIsRefusedWhenRead(t *testing.T) {
 		require.ErrorContains(t, err, "rules[0].when: would take ", name)
 	}
 	parse(t, "rules:\n  - {name: two, tools: [x], when: 'args.l.all(a, "+list+".exists(b, a == b)) && args.s.matches(\"^a+$\")', deny: no}\n", policy.Options{})
+}
+
+// These took a minute and more, for which no other call of the replica was judged.
+func TestASearchInLargeArgumentsIsStopped(t *testing.T) {
+	many, long := strings.TrimSuffix(strings.Repeat(`"x",`, 20_000), ","), strings.Repeat("y", 100<<10)
+	args := `{"a":[` + many + `],"b":[` + strings.ReplaceAll(many, "x", "y") + `],"s":"` + long + `"}`
+	for _, when := range []string{`args.a.exists(x, x in args.b)`, `args.a.exists(x, size(args.s) < 9)`, `args.a.exists(x, args.s + x == "z")`, `args.a.exists(x, timestamp(args.s) > now)`} {
+		rules := "rules:\n  - {name: no, tools: [x], when: '" + when + "', deny: no}\n  - {name: yes, tools: [x], allow: true}\n"
+		for _, schema := range []string{"", `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"type":"array","items":{"type":"string"}},"s":{"type":"string"}},"required":["a","b","s"]}`} {
+			p := parse(t, rules, policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Schema: []byte(schema)}}})
+			began := time.Now()
+			require.Contains(t, say(t, p, call("x", args)), "too large for the rule no to check in time", when)
+			require.Less(t, time.Since(began), 5*time.Second, when)
+			require.Equal(t, "runs", say(t, p, call("x", `{"a":["1","2"],"b":["3"],"s":"2026-01-01T00:00:00Z"}`)), when)
+		}
+	}
 }
