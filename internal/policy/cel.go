@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,24 +86,24 @@ func (c *checker) typed(t *tool) (*typed, error) {
 	return c.envs[key], nil
 }
 
-// compile returns the program of a condition that is well typed for each of
-// the tools, or nil after it has said what is wrong.
-func (c *checker) compile(when text, tools []*tool) cel.Program {
+// compile returns the programs of a condition that is well typed for each of
+// the tools, or none after it has said what is wrong.
+func (c *checker) compile(when text, tools []*tool) programs {
 	env, err := untyped()
 	if err != nil {
 		c.Wrong(when.Mark, "%s", err)
-		return nil
+		return programs{}
 	}
 	parsed, issues := env.Parse(when.Value)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
-		return nil
+		return programs{}
 	}
 	before := c.Count()
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
-		return nil
+		return programs{}
 	}
 	c.constants(when, checked)
 	c.names.today = c.names.today || looksAt(checked, func(name string) bool { return name == executedToday })
@@ -113,7 +114,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	if looksAt(checked, func(name string) bool { return name == "args" }) {
 		for _, t := range tools {
 			if c.check(when, parsed, t); c.Count() > before {
-				return nil // the first tool says enough
+				return programs{} // the first tool says enough
 			}
 		}
 	}
@@ -121,14 +122,21 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 		c.Wrong(when.Mark, "must be true or false, but is %s", plainType(cel.FormatCELType(out)))
 	}
 	if c.affordable(when, env, checked); c.Count() > before {
-		return nil
+		return programs{}
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.CostTracking(actual{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(noNaN))
-	if err != nil {
+	options := []cel.ProgramOption{cel.CostLimit(maxCost), cel.CostTracking(actual{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(noNaN)}
+	program, err := env.Program(checked, options...)
+	untyped, failed := env.Program(checked, append(options, cel.CustomDecoratorV2(alikeOnly))...)
+	if err = cmp.Or(err, failed); err != nil {
 		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
+		return programs{}
 	}
-	return program
+	return programs{program, untyped}
 }
+
+// programs are a condition for tools whose schema names their arguments, and for all
+// others.
+type programs struct{ typed, untyped cel.Program }
 
 func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
 	typed, err := c.typed(t)

@@ -8,6 +8,7 @@ var (
 	errArgs      = errors.New("the arguments could not be read")
 	errNumber    = errors.New("a number in the arguments is too large or too small")
 	errNaN       = errors.New("what its condition calculates is not a number")
+	errUnlike    = errors.New("an argument has another type than what its condition compares it with")
 	errMisfit    = errors.New("the arguments don't fit the schema of the tool")
 	errRecased   = errors.New("an argument is named like another one but for upper and lower case")
 	errMissing   = errors.New("something that its condition needs is missing")

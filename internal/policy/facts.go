@@ -232,7 +232,11 @@ func (c counts) Find(key ref.Val) (ref.Val, bool) {
 // judge evaluates a condition. Its errors say nothing of the arguments.
 func (f *facts) judge(r *rule) (bool, error) {
 	f.wanted = r.wanted
-	v, _, err := r.when.Eval(f)
+	program := r.when.typed
+	if len(f.shape.fields) == 0 {
+		program = r.when.untyped
+	}
+	v, _, err := program.Eval(f)
 	if err != nil {
 		return false, f.blame(err)
 	}
@@ -259,6 +263,8 @@ func (f *facts) blame(err error) error {
 		return errNumber
 	case strings.Contains(s, errNaN.Error()):
 		return errNaN
+	case strings.Contains(s, errUnlike.Error()):
+		return errUnlike
 	case strings.HasPrefix(s, "no such key"), strings.HasPrefix(s, "no such attribute"), strings.HasPrefix(s, "index out of bounds"), strings.HasPrefix(s, "optional.none()"):
 		return errMissing
 	case strings.Contains(s, "cost limit"):
