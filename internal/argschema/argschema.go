@@ -17,6 +17,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -29,11 +33,15 @@ import (
 type Schema struct{ compiled *jsonschema.Schema }
 
 // Compile reads a schema. One that refers to anything outside itself is
-// refused: nothing is loaded.
+// refused: nothing is loaded. So is one with a number whose exponent is beyond
+// [maxExponent].
 func Compile(schema json.RawMessage) (Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return Schema{}, fmt.Errorf("the schema is not JSON: %w", err)
+	}
+	if far := farNumbers(doc, nil); len(far) > 0 {
+		return Schema{}, fmt.Errorf("the schema has a number that %s", far[0].Words)
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
@@ -59,11 +67,15 @@ type Violation struct {
 }
 
 // Judge returns what is wrong with the arguments, the innermost violations
-// only. An error means that they could not be judged.
+// only. A number whose exponent is beyond [maxExponent] fits no schema. An error
+// means that they could not be judged.
 func (s Schema) Judge(args json.RawMessage) ([]Violation, error) {
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
 		return nil, fmt.Errorf("the arguments are not JSON: %w", err)
+	}
+	if far := farNumbers(instance, []string{}); len(far) > 0 {
+		return far, nil
 	}
 	err = s.compiled.Validate(instance)
 	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
@@ -92,6 +104,34 @@ func violations(e *jsonschema.ValidationError) []Violation {
 		v.Discreet = true
 	}
 	return []Violation{v}
+}
+
+// maxExponent is the largest exponent of a number, in either direction. The library takes
+// long for numbers with large ones, and panics from about a million on.
+const maxExponent = 1000
+
+// farNumbers returns the numbers of a document whose exponent is beyond [maxExponent].
+func farNumbers(v any, at []string) []Violation {
+	var all []Violation
+	switch v := v.(type) {
+	case json.Number:
+		i := strings.IndexAny(string(v), "eE")
+		if i < 0 {
+			break
+		}
+		if exponent, err := strconv.Atoi(string(v[i+1:])); err != nil || exponent > maxExponent || exponent < -maxExponent {
+			all = append(all, Violation{At: at, Keyword: []string{"type"}, Words: "is too large or too small", Discreet: true})
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			all = append(all, farNumbers(v[key], append(slices.Clone(at), key))...)
+		}
+	case []any:
+		for i, e := range v {
+			all = append(all, farNumbers(e, append(slices.Clone(at), strconv.Itoa(i)))...)
+		}
+	}
+	return all
 }
 
 type noLoader struct{}

@@ -66,3 +66,28 @@ func TestNothingIsLoaded(t *testing.T) {
 		require.ErrorContains(t, err, want, schema)
 	}
 }
+
+// The library panics at such numbers, or takes minutes for a list of them. An MCP server
+// could end the bot with one in the schema of a tool.
+func TestANumberWithALargeExponentFitsNoSchema(t *testing.T) {
+	for _, keyword := range []string{`"multipleOf": 1e99999999`, `"minimum": 1e99999999`, `"enum": [1, {"a": 1e-1001}]`, `"default": 1E+99999999999999999999`} {
+		_, err := argschema.Compile(json.RawMessage(`{"type": "object", "properties": {"n": {` + keyword + `}}}`))
+		require.EqualError(t, err, "the schema has a number that is too large or too small", keyword)
+	}
+	for _, keyword := range []string{`"multipleOf": 3`, `"minimum": 0`, `"exclusiveMaximum": 1`, `"type": "integer"`, `"enum": [1]`, `"title": "anything"`} {
+		s, err := argschema.Compile(json.RawMessage(`{"type": "object", "properties": {"n": {"items": {` + keyword + `}}}}`))
+		require.NoError(t, err)
+		for _, number := range []string{"1e99999999", "1e-99999999", "0e99999999", "1e1001", "1E+99999999999999999999"} {
+			wrong, err := s.Judge(json.RawMessage(`{"n": ["", ` + number + `], "1e9999": "1e9999"}`))
+			require.NoError(t, err)
+			require.Equal(t, []argschema.Violation{{At: []string{"n", "1"}, Keyword: []string{"type"}, Words: "is too large or too small", Discreet: true}}, wrong)
+		}
+	}
+	s, err := argschema.Compile(json.RawMessage(`{"properties": {"n": {"type": "number", "minimum": 1e-1000, "maximum": 1e1000}}}`))
+	require.NoError(t, err)
+	for number, fits := range map[string]bool{"1e1000": true, "2e1000": false, "1e-1000": true, "0e-1000": false} {
+		wrong, err := s.Judge(json.RawMessage(`{"n": ` + number + `}`))
+		require.NoError(t, err)
+		require.Equal(t, fits, len(wrong) == 0, number)
+	}
+}

@@ -80,10 +80,11 @@ func TestSomeDefinitionsCannotBeUsed(t *testing.T) {
 			why[l.Name] = l.Why.Error()
 		}
 	}
-	require.Len(t, why, 6)
+	require.Len(t, why, 7)
 	require.Contains(t, why["odd name\u202e"], "its name is not made of")
 	require.Contains(t, why["no_schema"], "not the schema of an object")
 	require.Contains(t, why["remote"], "cannot be judged")
+	require.Contains(t, why["far"], "the schema has a number that is too large or too small")
 	require.Contains(t, why["double"], "read in two ways")
 	require.Contains(t, why["recased"], `"Description" has letters of the wrong case`)
 	require.Contains(t, why["hinted"], `"ReadOnlyHint" has letters of the wrong case`)

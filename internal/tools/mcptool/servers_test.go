@@ -155,6 +155,7 @@ func hostileTools(kind string) string {
 	if kind == "odd" {
 		all = append(all, `{"name":"odd name\u202e","inputSchema":{"type":"object"}}`, `{"name":"no_schema"}`,
 			`{"name":"remote","inputSchema":{"type":"object","$ref":"http://evil.example/schema.json"}}`,
+			`{"name":"far","inputSchema":{"type":"object","properties":{"n":{"multipleOf":1e99999999}}}}`,
 			`{"name":"double","description":"a","description":"b","inputSchema":{"type":"object"}}`,
 			`{"name":"recased","description":"a","Description":"b","inputSchema":{"type":"object"}}`,
 			`{"name":"hinted","inputSchema":{"type":"object"},"annotations":{"ReadOnlyHint":true}}`,
