@@ -60,3 +60,22 @@ func TestASearchInLargeArgumentsIsStopped(t *testing.T) {
 		}
 	}
 }
+
+// A filter that is made of filters. Reading it took minutes, and more with each key.
+func TestASchemaThatRefersToItselfInManyPlacesIsReadInTime(t *testing.T) {
+	var keys []string
+	for _, key := range "abcdefghijklmnopqrst" {
+		keys = append(keys, `"`+string(key)+`":{"$ref":"#/$defs/filter"}`)
+	}
+	tools := []policy.Tool{{Agent: "ops", Name: "x", Schema: []byte(`{"type":"object","properties":{"n":{"type":"integer"},"filter":{"$ref":"#/$defs/filter"}},
+		"required":["n","filter"],"additionalProperties":false,"$defs":{"filter":{"type":"object","properties":{"is":{"type":"string"},` + strings.Join(keys, ",") + `}}}}`)}}
+	read := func(when string) error {
+		_, err := policy.Parse("p.yaml", []byte(head+"rules:\n  - {name: no, tools: [x], when: '"+when+"', deny: no}\n"), policy.Options{Tools: tools})
+		return err
+	}
+	began := time.Now()
+	require.NoError(t, read("args.n > 5 && has(args.filter.is)"))
+	require.ErrorContains(t, read("args.m > 5"), `there is no argument "m"`)
+	require.ErrorContains(t, read(`has(args.filter.a.iz) && args.filter.a.iz == "x"`), `there is no argument "iz"`)
+	require.Less(t, time.Since(began), 30*time.Second)
+}

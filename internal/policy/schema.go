@@ -41,22 +41,47 @@ type schemaForm struct {
 	Defs                 json.RawMessage            `json:"$defs"`
 }
 
-// maxSchemaDepth is how deep a schema is read; below it anything may be.
-const maxSchemaDepth = 16
+// The bounds of a schema: how deep it is read, and how many shapes are made of it. One
+// that refers to itself in many places has no end.
+const (
+	maxSchemaDepth = 16
+	maxShapes      = 10_000
+)
 
 // shapeOf reads a schema. A part that it does not understand may be anything: a
-// condition on it is not checked here, and is judged at run time.
+// condition on it is not checked here, and is judged at run time. So may what is below
+// the depth to which it can read all of the schema within its bounds.
 func shapeOf(schema json.RawMessage) *shape {
-	return shapeAt(schema, schema, 0)
+	parts := map[string]json.RawMessage{}
+	for depth := maxSchemaDepth; depth > 0; depth-- {
+		r := &shaper{root: schema, parts: parts, left: maxShapes}
+		if s := r.at(schema, depth); r.left > 0 {
+			return s
+		}
+	}
+	return &shape{}
 }
 
-func shapeAt(schema, root json.RawMessage, depth int) *shape {
+// A shaper reads a schema to one depth.
+type shaper struct {
+	root  json.RawMessage
+	parts map[string]json.RawMessage // of the root, by their references
+	left  int                        // how many more shapes it may make
+}
+
+// at returns the shape of a part of the schema, read so much deeper.
+func (r *shaper) at(schema json.RawMessage, deeper int) *shape {
 	var f schemaForm
-	if depth > maxSchemaDepth || json.Unmarshal(schema, &f) != nil {
+	if r.left--; r.left <= 0 || deeper < 0 || json.Unmarshal(schema, &f) != nil {
 		return &shape{}
 	}
 	if f.Ref != "" {
-		return shapeAt(refer(root, f.Ref), root, depth+1)
+		part, known := r.parts[f.Ref]
+		if !known {
+			part = refer(r.root, f.Ref)
+			r.parts[f.Ref] = part
+		}
+		return r.at(part, deeper-1)
 	}
 	s := &shape{kind: f.kinds()}
 	if s.kind, s.null = strings.CutSuffix(s.kind, "|null"); strings.Contains(s.kind, "|") || s.kind == "null" {
@@ -67,11 +92,11 @@ func shapeAt(schema, root json.RawMessage, depth int) *shape {
 	}
 	switch s.kind {
 	case "object":
-		s.object(f, root, depth)
+		r.object(s, f, deeper)
 	case "array":
 		s.elem = &shape{}
 		if len(f.Items) > 0 && len(f.PrefixItems) == 0 {
-			s.elem = shapeAt(f.Items, root, depth+1)
+			s.elem = r.at(f.Items, deeper-1)
 		}
 	case "string":
 		s.enum = f.strings()
@@ -79,16 +104,16 @@ func shapeAt(schema, root json.RawMessage, depth int) *shape {
 	return s
 }
 
-func (s *shape) object(f schemaForm, root json.RawMessage, depth int) {
+func (r *shaper) object(s *shape, f schemaForm, deeper int) {
 	switch rest := bytes.TrimSpace(f.AdditionalProperties); {
 	case len(f.PatternProperties) > 0, len(rest) == 0 && f.Properties == nil, string(rest) == "true":
 		s.rest = &shape{}
 	case len(rest) > 0 && string(rest) != "false":
-		s.rest = shapeAt(rest, root, depth+1)
+		s.rest = r.at(rest, deeper-1)
 	}
 	s.fields = make(map[string]*shape, len(f.Properties))
 	for name, p := range f.Properties {
-		s.fields[name] = shapeAt(p, root, depth+1)
+		s.fields[name] = r.at(p, deeper-1)
 	}
 	var required []string
 	if len(f.Required) > 0 && json.Unmarshal(f.Required, &required) != nil || len(f.AllOf)+len(f.AnyOf)+len(f.OneOf)+len(f.If) > 0 {
