@@ -81,7 +81,7 @@ func Check(ctx context.Context, o Options) []Finding {
 	c.acceptTools(ctx)
 	c.checkTools()
 	c.checkPolicy()
-	c.checkEnvironment()
+	c.checkEnvironment(ctx)
 	c.checkData(ctx)
 	c.checkWebhooks()
 	c.checkHTTPTools()

@@ -157,7 +157,7 @@ func (c *checker) checkPolicy() {
 	}
 }
 
-func (c *checker) checkEnvironment() {
+func (c *checker) checkEnvironment(ctx context.Context) {
 	before := len(c.all)
 	e, err := config.ReadEnvironment(c.Environ)
 	e.Data = c.Data
@@ -179,7 +179,7 @@ func (c *checker) checkEnvironment() {
 		c.problem("remove the space", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
 	}
 	c.checkAppToken()
-	c.checkAddr(e.Addr)
+	c.checkAddr(ctx, e.Addr)
 	if to, err := c.config.Redis.Target(e); err != nil {
 		c.problem("", "%s", err)
 	} else if client, err := state.Connect(to); err != nil {
@@ -196,10 +196,10 @@ func (c *checker) checkEnvironment() {
 }
 
 // checkAddr looks at the address on which Slack reaches the bot.
-func (c *checker) checkAddr(addr string) {
+func (c *checker) checkAddr(ctx context.Context, addr string) {
 	_, port, err := net.SplitHostPort(addr)
 	if err == nil {
-		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port)
+		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	}
 	switch {
 	case err != nil:
