@@ -178,6 +178,26 @@ func TestOneMessageTellsOfAllCallsAndOfAllRungsOfAPause(t *testing.T) {
 	kept(t, "notice_added.json", o.sent())
 }
 
+func TestOneMessageTellsOfAllRungsOfAnOutageOfSlack(t *testing.T) {
+	o := atNoon(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, laddered(call("c1", "delete_file", `{}`, sre), reminds(time.Hour), adds(2*time.Hour, "sre", fromUser("U0DAVE")), reminds(3*time.Hour)))
+	o.draw(b)
+	down := slacksim.Fault{Method: "conversations.open", Status: http.StatusServiceUnavailable}
+	for range 3 {
+		o.pass(time.Hour)
+		o.climbs(b)
+		o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{down}})
+		var later *slackapi.LaterError
+		require.ErrorAs(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)), &later)
+	}
+	o.pass(time.Minute)
+	o.notify(b)
+	require.Len(t, o.letters("U0BOB"), 1)
+	require.Len(t, o.letters("U0DAVE"), 1)
+	require.Contains(t, o.letters("U0DAVE")[0], "now you can approve it too")
+}
+
 func TestTheRequesterIsNotAskedToSignTheirOwn(t *testing.T) {
 	o := atNoon(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")

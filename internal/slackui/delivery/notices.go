@@ -54,6 +54,9 @@ type round struct {
 	Thread bool     `json:"thread,omitempty"` // the thread has
 }
 
+// untold reports whether no message of the round is known to have been sent.
+func (r *round) untold() bool { return len(r.People) == 0 && !r.Thread }
+
 func marksOf(b approvals.Batch) marks {
 	var m marks
 	for _, a := range b.Approvals {
@@ -98,7 +101,8 @@ func (n *Notices) Reconcile(ctx context.Context, id string) error {
 	})
 }
 
-// tell finishes the round that was begun, and then begins one with what is new.
+// tell finishes the round that was begun, and then begins one with what is new. A round
+// of which nothing was sent, as in an outage of Slack, takes in what is new.
 func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals.BatchID) (int64, error) {
 	b, err := n.Desk.Batch(ctx, id)
 	if err != nil {
@@ -122,7 +126,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 		if h.Body.Round == nil && h.Body.Told.equal(now) {
 			return b.Version, nil
 		}
-		if h.Body.Round == nil {
+		if r := h.Body.Round; r == nil || r.untold() && !r.To.equal(now) {
 			if err := h.Save(ctx, func(x *noticed) { x.Round = &round{To: now} }); err != nil {
 				return 0, err
 			}
