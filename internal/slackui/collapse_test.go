@@ -245,7 +245,7 @@ func TestAnOutsiderApprovesNoneOfTheSameCalls(t *testing.T) {
 	h := newSheetWorkspace(t)
 	b, card := h.repeats("tag_file", sre)
 	h.labeled("U0DAVE", card, "Approve all 4…")
-	require.Contains(t, shows(h.top1("U0DAVE")), "You can't approve any of these calls now. Left out: 4 calls that you can't approve")
+	require.Contains(t, shows(h.top1("U0DAVE")), "You can't approve any of these calls now. Left out: 4 calls that you can't decide")
 	require.Equal(t, "pending pending pending pending pending", h.statuses(b))
 
 	forged := func(value string) {
@@ -292,7 +292,7 @@ func TestSeveralAreApprovedFromTheHomeAndFromADigest(t *testing.T) {
 	digests := h.digests()
 	require.Len(t, digests, 1)
 	h.labeled("U0DAVE", digests[0], "Approve several…")
-	require.Contains(t, shows(h.top1("U0DAVE")), "that you can't approve")
+	require.Contains(t, shows(h.top1("U0DAVE")), "that you can't decide")
 	h.labeled("U0BOB", digests[0], "Approve several…")
 	require.Equal(t, "Approve 3 calls", h.top1("U0BOB").Submit)
 	require.NoError(t, h.CloseView("U0BOB", h.top1("U0BOB").ID, true))

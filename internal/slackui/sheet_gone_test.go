@@ -22,7 +22,7 @@ func TestAGroupThatIsGoneIsLeftOutAndTheOthersAreSigned(t *testing.T) {
 			either := h.asks("either", "U0ALICE", time.Hour, tags(1, by("either", fromGroup(gone, "S0SRE")))...)
 			v := h.sheet("U0BOB", "approve all")
 			require.Equal(t, "Approve 3 calls", v.Submit)
-			require.Contains(t, shows(v), "Left out: 1 call that you can't approve, because a group they ask no longer exists")
+			require.Contains(t, shows(v), "Left out: 1 call that you can't decide, because a group they ask no longer exists")
 			id := h.sheetID("U0BOB")
 			require.Contains(t, shows(*h.sendsSheet("U0BOB").View), "Approving 3 calls…")
 			h.finishes(id)
