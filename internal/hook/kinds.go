@@ -2,10 +2,13 @@ package hook
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -179,10 +182,10 @@ func writeClaude(_ question, v verdict) ([]byte, error) {
 
 func readCursor(doc map[string]json.RawMessage) (question, error) {
 	q := question{decides: true}
-	var command string
+	var command, address string
 	err := fields(doc, map[string]*string{
 		"hook_event_name": &q.event, "conversation_id": &q.session, "tool_use_id": &q.use, "tool_name": &q.tool, "cwd": &q.cwd,
-		"command": &command,
+		"command": &command, "url": &address,
 	})
 	if err != nil {
 		return q, err
@@ -199,7 +202,7 @@ func readCursor(doc map[string]json.RawMessage) (question, error) {
 		if json.Unmarshal(input, &text) == nil {
 			input = json.RawMessage(text)
 		}
-		q.tool = "mcp:" + q.tool
+		q.tool, q.server = "mcp:"+q.tool, serverAt(address, command)
 	case "preToolUse":
 	case "":
 		return q, errors.New("the question does not name its event")
@@ -214,6 +217,28 @@ func readCursor(doc map[string]json.RawMessage) (question, error) {
 		return q, nil
 	}
 	return q.whole(input)
+}
+
+// serverAt names an MCP server by its address or its command. User, query and fragment of
+// an address may be secrets, and a name has to be short: if not all of it is shown, a digest
+// of the whole tells it from other servers.
+func serverAt(address, command string) string {
+	const most = 200
+	whole := strings.TrimSpace(address + " " + command)
+	shown := whole
+	if address != "" {
+		u, err := url.Parse(address)
+		if err != nil {
+			u = &url.URL{}
+		}
+		shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	if shown == whole && len(shown) <= most {
+		return shown
+	}
+	sum := sha256.Sum256([]byte(whole))
+	shown = strings.ToValidUTF8(shown[:min(len(shown), most)], "")
+	return strings.TrimSpace(shown + " #" + hex.EncodeToString(sum[:6]))
 }
 
 func writeCursor(_ question, v verdict) ([]byte, error) {
