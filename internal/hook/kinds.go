@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -219,26 +220,25 @@ func readCursor(doc map[string]json.RawMessage) (question, error) {
 	return q.whole(input)
 }
 
-// serverAt names an MCP server by its address or its command. User, query and fragment of
-// an address may be secrets, and a name has to be short: if not all of it is shown, a digest
-// of the whole tells it from other servers.
+// serverAt names an MCP server by the host of its address or the program of its command.
+// The rest may hold secrets: a digest of the whole tells the server from others.
 func serverAt(address, command string) string {
 	const most = 200
 	whole := strings.TrimSpace(address + " " + command)
-	shown := whole
+	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	shown := path.Base(program)
 	if address != "" {
-		u, err := url.Parse(address)
-		if err != nil {
-			u = &url.URL{}
+		shown = ""
+		if u, err := url.Parse(address); err == nil {
+			shown = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 		}
-		shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
-	if shown == whole && len(shown) <= most {
-		return shown
+	if shown == whole && len(shown) <= most || whole == "" {
+		return whole
 	}
 	sum := sha256.Sum256([]byte(whole))
 	shown = strings.ToValidUTF8(shown[:min(len(shown), most)], "")
-	return strings.TrimSpace(shown + " #" + hex.EncodeToString(sum[:6]))
+	return strings.TrimSpace(shown + " #" + hex.EncodeToString(sum[:8]))
 }
 
 func writeCursor(_ question, v verdict) ([]byte, error) {
