@@ -12,8 +12,7 @@ import (
 type comparison struct{ interpreter.InterpretableV2 }
 
 // alikeOnly makes a comparison of values of different types an error, where it would be
-// false: nothing says which types the arguments have, and some tools take "true" for
-// true, or ["prod"] for "prod". Null is like everything.
+// false: some tools take "true" for true, or ["prod"] for "prod". Null is like everything.
 func alikeOnly(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {

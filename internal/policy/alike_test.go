@@ -9,9 +9,8 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 )
 
-// Nothing holds the arguments of such a tool to a type, and some tools take "true" for
-// true, or ["prod"] for "prod".
-func TestAnArgumentOfAnotherTypeLeavesTheRuleUnjudgedWhereNoSchemaSaysTheType(t *testing.T) {
+// Some tools take "true" for true, or ["prod"] for "prod".
+func TestAnArgumentOfAnotherTypeLeavesTheRuleUnjudged(t *testing.T) {
 	rules := `
 rules:
   - {name: text, tools: [text], when: 'args.env == "prod"', deny: no}
@@ -67,7 +66,9 @@ rules:
 		q.Agent = agent
 		require.Contains(t, say(t, p, q), "too large for the rule many")
 	}
-	union := []policy.Tool{{Agent: "ops", Name: "text", Schema: []byte(`{"type":"object","properties":{"env":{"type":["string","integer"]}},"required":["env"]}`)}}
-	q := call("text", `{"env":1}`)
-	require.Equal(t, "runs", say(t, parse(t, "\nrules:\n  - {name: text, tools: [text], when: 'args.env == \"prod\"', deny: no}\n  - {name: rest, tools: [text], allow: true}\n", policy.Options{Tools: union}), q), "the tool tells them apart")
+	either := policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "text", Schema: []byte(`{"type":"object","properties":{"env":{"type":["string","integer"]}},"required":["env"]}`)}}}
+	for when, said := range map[string]string{`args.env == "prod"`: "strictest: ", `string(args.env) == "prod"`: "runs"} {
+		p := parse(t, "\nrules:\n  - {name: text, tools: [text], when: '"+when+"', deny: no}\n  - {name: rest, tools: [text], allow: true}\n", either)
+		require.Contains(t, say(t, p, call("text", `{"env":1}`)), said)
+	}
 }

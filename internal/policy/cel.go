@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,24 +85,24 @@ func (c *checker) typed(t *tool) (*typed, error) {
 	return c.envs[key], nil
 }
 
-// compile returns the programs of a condition that is well typed for each of
-// the tools, or none after it has said what is wrong.
-func (c *checker) compile(when text, tools []*tool) programs {
+// compile returns the program of a condition that is well typed for each of
+// the tools, or nil after it has said what is wrong.
+func (c *checker) compile(when text, tools []*tool) cel.Program {
 	env, err := untyped()
 	if err != nil {
 		c.Wrong(when.Mark, "%s", err)
-		return programs{}
+		return nil
 	}
 	parsed, issues := env.Parse(when.Value)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
-		return programs{}
+		return nil
 	}
 	before := c.Count()
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
-		return programs{}
+		return nil
 	}
 	c.constants(when, checked)
 	c.names.today = c.names.today || looksAt(checked, func(name string) bool { return name == executedToday })
@@ -114,7 +113,7 @@ func (c *checker) compile(when text, tools []*tool) programs {
 	if looksAt(checked, func(name string) bool { return name == "args" }) {
 		for _, t := range tools {
 			if c.check(when, parsed, t); c.Count() > before {
-				return programs{} // the first tool says enough
+				return nil // the first tool says enough
 			}
 		}
 	}
@@ -122,21 +121,16 @@ func (c *checker) compile(when text, tools []*tool) programs {
 		c.Wrong(when.Mark, "must be true or false, but is %s", plainType(cel.FormatCELType(out)))
 	}
 	if c.affordable(when, env, checked); c.Count() > before {
-		return programs{}
+		return nil
 	}
-	options := []cel.ProgramOption{cel.CostLimit(maxCost), cel.CostTracking(actual{}), cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(noNaN)}
-	program, err := env.Program(checked, options...)
-	untyped, failed := env.Program(checked, append(options, cel.CustomDecoratorV2(alikeOnly))...)
-	if err = cmp.Or(err, failed); err != nil {
+	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.CostTracking(actual{}), cel.EvalOptions(cel.OptOptimize),
+		cel.CustomDecoratorV2(noNaN), cel.CustomDecoratorV2(alikeOnly))
+	if err != nil {
 		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
-		return programs{}
+		return nil
 	}
-	return programs{program, untyped}
+	return program
 }
-
-// programs are a condition for tools whose schema names their arguments, and for all
-// others.
-type programs struct{ typed, untyped cel.Program }
 
 func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
 	typed, err := c.typed(t)

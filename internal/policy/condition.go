@@ -14,20 +14,20 @@ import (
 
 // A condition is a condition of a rule or a setting after it was read.
 type condition struct {
-	programs
+	program cel.Program
 	written string              // however it is spaced
 	wanted  []approvals.GroupID // the groups that it looks for
 }
 
 func (c condition) of(r *rule) {
-	r.isWhen, r.when, r.written, r.wanted = true, c.programs, c.written, c.wanted
+	r.isWhen, r.when, r.written, r.wanted = true, c.program, c.written, c.wanted
 }
 
 // condition reads a condition for these tools. If they are those of its own rule
 // only, it must say something that the rule does not say by them already.
 func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	before := c.Count()
-	read := condition{programs: c.compile(when, tools)}
+	read := condition{program: c.compile(when, tools)}
 	env, err := untyped()
 	if err != nil || c.Count() > before {
 		return read

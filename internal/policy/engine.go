@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"cel.dev/cel-go/cel"
+
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/strictyaml"
 )
@@ -22,7 +24,7 @@ type rule struct {
 	channels   []string // ids
 	requesters *approvals.From
 	command    *command // nil: the rule says nothing of one
-	when       programs
+	when       cel.Program
 	isWhen     bool                // there is a condition, though it may not be sound
 	written    string              // the condition, however it is spaced; empty if there is none
 	wanted     []approvals.GroupID // the groups that it looks for
@@ -74,7 +76,7 @@ func (r *rule) matches(f *facts) (ok bool, why string, err error) {
 			return false, why, nil
 		}
 	}
-	if r.when.typed == nil {
+	if r.when == nil {
 		return !r.isWhen && unread == nil, "", unread
 	}
 	if ok, err = f.judge(r); ok || err != nil {

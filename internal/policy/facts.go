@@ -232,11 +232,7 @@ func (c counts) Find(key ref.Val) (ref.Val, bool) {
 // judge evaluates a condition. Its errors say nothing of the arguments.
 func (f *facts) judge(r *rule) (bool, error) {
 	f.wanted = r.wanted
-	program := r.when.typed
-	if len(f.shape.fields) == 0 {
-		program = r.when.untyped
-	}
-	v, _, err := program.Eval(f)
+	v, _, err := r.when.Eval(f)
 	if err != nil {
 		return false, f.blame(err)
 	}
