@@ -67,7 +67,7 @@ func (b Browser) eachKey(ctx context.Context, f func(key string) bool) error {
 	var mu sync.Mutex
 	scan := func(ctx context.Context, c redis.Cmdable) error {
 		for more, cursor := true, uint64(0); more; {
-			keys, next, err := c.Scan(ctx, cursor, s.prefix+":*", 1000).Result()
+			keys, next, err := c.Scan(ctx, cursor, s.pattern("*"), 1000).Result()
 			if err != nil {
 				return err
 			}

@@ -45,3 +45,21 @@ func TestBrowseListsWhatIsStored(t *testing.T) {
 	require.Equal(t, "wor", found[2].Value, "one byte more than the limit says that there is more")
 	require.Equal(t, 4, found[2].Bytes)
 }
+
+// Installations share a Redis by their prefixes, whatever these are.
+func TestBrowseListsNothingOfAnotherInstallation(t *testing.T) {
+	m := miniredis.RunT(t)
+	c := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	prefixes := []string{"app", "app:test", "a*", "a?p", "[a]", "a", `a\p`, `\a`}
+	for _, prefix := range prefixes {
+		require.NoError(t, c.Set(t.Context(), prefix+":{p01}:new", "word", 0).Err())
+	}
+	for _, prefix := range prefixes {
+		store, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix})
+		require.NoError(t, err)
+		places, err := state.NewBrowser(store).Places(t.Context(), 100)
+		require.NoError(t, err)
+		require.Equal(t, []state.Place{{Key: prefix + ":{p01}:new", Kind: "new"}}, places, prefix)
+	}
+}

@@ -118,7 +118,7 @@ func (s *Store) scanRuns(ctx context.Context, at storedSearch) ([]string, stored
 			at.Server, at.Cursor = addr, 0
 		}
 	}
-	keys, cursor, err := client.Scan(ctx, at.Cursor, s.prefix+":{p*}:run:*", scanned).Result()
+	keys, cursor, err := client.Scan(ctx, at.Cursor, s.pattern("run:*"), scanned).Result()
 	if err != nil {
 		return nil, at, fmt.Errorf("look for runs: %w", err)
 	}

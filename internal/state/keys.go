@@ -44,6 +44,15 @@ func (s *conn) partition(n int) partition {
 	return partition{n: n, base: s.prefix + ":" + hashTags[n] + ":"}
 }
 
+// pattern matches the keys of all partitions that end in rest, and none of an installation
+// with another prefix.
+func (s *conn) pattern(rest string) string {
+	return literal.Replace(s.prefix) + ":{p*}:" + rest
+}
+
+// literal takes the meaning that Redis gives some characters of a pattern.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
 // hashTags are those of the keys of each partition.
 var hashTags = func() (all [approvals.Partitions]string) {
 	for n := range all {
