@@ -47,6 +47,9 @@ func openAdmin(ctx context.Context, in *call, changes bool) (a admin, args []str
 		c.Redis.Durability = state.None
 	}
 	store, err := openForCommand(ctx, c, e, log)
+	if err == nil && errors.Is(store.Holds(ctx), state.ErrEmptied) {
+		_, _ = fmt.Fprintf(in.stderr, "bot: no bot has started on this Redis with the prefix %q; if the configuration of the bot sets redis.prefix, name it with --config\n", store.Prefix())
+	}
 	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge(), configured: *path != "", remote: c.RemoteAgents}, args, err
 }
 

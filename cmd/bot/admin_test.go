@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,6 +63,28 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 		_, err := w.admin(c.args...)
 		require.ErrorContains(t, err, c.want, "%v", c.args)
 	}
+}
+
+// "0 parked" is no answer about a bot with another prefix.
+func TestACommandForAnOperatorSaysThatNoBotHasThePrefix(t *testing.T) {
+	env := []string{"REDIS_URL=redis://" + miniredis.RunT(t).Addr()}
+	parked := func(args ...string) (string, string) {
+		var out, stderr bytes.Buffer
+		require.NoError(t, run(t.Context(), append([]string{"admin", "parked"}, args...), env, &out, &stderr))
+		return out.String(), stderr.String()
+	}
+	out, stderr := parked()
+	require.Equal(t, "0 parked\n", out)
+	require.Contains(t, stderr, `no bot has started on this Redis with the prefix "countersign"`)
+	require.Contains(t, stderr, "--config")
+	_, stderr = parked("--config", write(t, "redis: {prefix: ours}\npolicy: p.yaml\nagents: [{name: ops}]\n"))
+	require.Contains(t, stderr, `with the prefix "ours"`)
+
+	w := newWorld(t)
+	w.start()
+	env = w.env
+	_, stderr = parked()
+	require.NotContains(t, stderr, "no bot has started")
 }
 
 // An operator who asks a Redis that is not there is told so, and need not wait.

@@ -130,6 +130,9 @@ func TestACommandForAnOperatorLogsNothingAboutARedisThatIsFine(t *testing.T) {
 	i.replace("redis: {durability: fsync}\n", "redis: {durability: everysec}\n")
 	i.o.Online = false
 	i.check() // writes the file
+	store, err := state.Open(t.Context(), state.Options{Client: server.Client})
+	require.NoError(t, err)
+	require.NoError(t, store.LayOut(t.Context())) // as the start of a bot does
 	var out, logged strings.Builder
 	require.NoError(t, run(t.Context(), []string{"admin", "list", "--config", i.o.Path}, i.o.Environ, &out, &logged))
 	require.Equal(t, "0 requests wait\n", out.String())
