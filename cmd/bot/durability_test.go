@@ -186,6 +186,9 @@ func TestWhatIsStoredCanBeLookedAtInARedisThatTakesNoChanges(t *testing.T) {
 	i.env["REDIS_URL"] = "unix://" + server.Socket
 	i.o.Online = false
 	i.check() // writes the file
+	store, err := state.Open(t.Context(), state.Options{Client: server.Client})
+	require.NoError(t, err)
+	require.NoError(t, store.LayOut(t.Context())) // as the start of a bot does
 	admin := func(args ...string) (said string, err error) {
 		var out, logged strings.Builder
 		err = run(t.Context(), append(append([]string{"admin"}, args...), "--config", i.o.Path), i.o.Environ, &out, &logged)

@@ -95,14 +95,13 @@ func (s *Store) Patient(most int) {
 	}
 }
 
-// Waiting is how many questions of people wait for those that are under way; with
-// the barrier of the store, if behind.
+// Waiting is how many questions of people wait for those that are under way: those that
+// wait for a barrier, if behind, or those that do not.
 func (s *Store) Waiting(behind bool) int {
-	var b barrier
+	p := &s.pipes[0][0]
 	if behind {
-		b = s.barrier
+		p = &s.pipes[0][1]
 	}
-	p := s.pipes.of(context.Background(), b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
