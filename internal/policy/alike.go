@@ -12,7 +12,9 @@ import (
 type comparison struct{ interpreter.InterpretableV2 }
 
 // alikeOnly makes a comparison of values of different types an error, where it would be
-// false: some tools take "true" for true, or ["prod"] for "prod". Null is like everything.
+// false: some tools take "true" for true, or ["prod"] for "prod". Null may be compared with
+// anything. Of lists and objects that are compared as a whole, what is in them is not
+// looked at.
 func alikeOnly(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
@@ -67,7 +69,8 @@ func unlike(a, b ref.Val) bool {
 	return one != "" && other != "" && one != other
 }
 
-// jsonType is which type of JSON a value has, and nothing for null and for what is none.
+// jsonType returns the type that a value has in JSON; empty for null, and for what JSON
+// does not have.
 func jsonType(v ref.Val) string {
 	switch v.(type) {
 	case types.String:

@@ -50,8 +50,8 @@ func (c *checker) affordable(when text, env *cel.Env, checked *cel.Ast) {
 	}
 }
 
-// actual counts the steps of calls that take as long as a value is large, and that CEL counts
-// as one where it does not know the type of the value before.
+// actual counts the steps of calls that take longer for a larger value. CEL counts one
+// step for them where it does not know the type of the value in advance.
 type actual struct{}
 
 // CallCost implements [cost.ActualCostEstimator].

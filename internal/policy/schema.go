@@ -49,8 +49,8 @@ const (
 )
 
 // shapeOf reads a schema. A part that it does not understand may be anything: a
-// condition on it is not checked here, and is judged at run time. So may what is below
-// the depth to which it can read all of the schema within its bounds.
+// condition on it is not checked here, and is judged at run time. A schema that makes too
+// many shapes is read less deep, and what is below that may be anything, too.
 func shapeOf(schema json.RawMessage) *shape {
 	parts := map[string]json.RawMessage{}
 	for depth := maxSchemaDepth; depth > 0; depth-- {
@@ -69,7 +69,7 @@ type shaper struct {
 	left  int                        // how many more shapes it may make
 }
 
-// at returns the shape of a part of the schema, read so much deeper.
+// at returns the shape of a part of the schema, of which so many more levels are read.
 func (r *shaper) at(schema json.RawMessage, deeper int) *shape {
 	var f schemaForm
 	if r.left--; r.left <= 0 || deeper < 0 || json.Unmarshal(schema, &f) != nil {
