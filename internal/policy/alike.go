@@ -13,8 +13,7 @@ type comparison struct{ interpreter.InterpretableV2 }
 
 // alikeOnly makes a comparison of values of different types an error, where it would be
 // false: some tools take "true" for true, or ["prod"] for "prod". Null may be compared with
-// anything. Of lists and objects that are compared as a whole, what is in them is not
-// looked at.
+// anything. What is in lists and objects of the same size is compared in the same way.
 func alikeOnly(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
@@ -66,7 +65,34 @@ func contained(values ...ref.Val) ref.Val {
 
 func unlike(a, b ref.Val) bool {
 	one, other := jsonType(a), jsonType(b)
-	return one != "" && other != "" && one != other
+	if one == "" || other == "" || one != other {
+		return one != "" && other != ""
+	}
+	switch a := a.(type) {
+	case traits.Mapper:
+		b, ok := b.(traits.Mapper)
+		if !ok || a.Size() != b.Size() {
+			return false
+		}
+		for keys := a.Iterator(); keys.HasNext() == types.True; {
+			key := keys.Next()
+			mine, _ := a.Find(key)
+			if theirs, found := b.Find(key); found && unlike(mine, theirs) {
+				return true
+			}
+		}
+	case traits.Lister:
+		b, ok := b.(traits.Lister)
+		if !ok || a.Size() != b.Size() {
+			return false
+		}
+		for mine, theirs := a.Iterator(), b.Iterator(); mine.HasNext() == types.True; {
+			if unlike(mine.Next(), theirs.Next()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // jsonType returns the type that a value has in JSON; empty for null, and for what JSON
