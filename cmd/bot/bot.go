@@ -112,7 +112,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	b.relay = state.NewRelay(b.store)
 	perAgent, perRequester := c.Bounds()
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
+		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now, Rollout: replicasMix,
 		Agents: b.agents.agent, Watchers: b.watchers(c), PerAgent: perAgent, PerRequester: perRequester,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver}, DeliverReads: intake.DeliverReads,
 	})

@@ -29,6 +29,10 @@ const (
 	shutdownWords    = 3 * time.Second
 )
 
+// replicasMix is how long a run waits for a replica that has its agent and its tools:
+// for about as long as an old replica is beside a new one.
+const replicasMix = 30 * time.Second
+
 func runServe(ctx context.Context, in *call) error {
 	return serveConfig(ctx, in, func(config.Config) error { return nil })
 }

@@ -68,4 +68,5 @@ var (
 	errClaimLost = errors.New("claim lost")
 	errDraining  = errors.New("draining")
 	errNoRuling  = errors.New("the policy cannot judge")
+	errNotHere   = errors.New("not in the configuration of this replica")
 )

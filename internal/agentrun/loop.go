@@ -23,7 +23,7 @@ type worker struct {
 
 func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
-	rules := &rulings{session: s, tally: r.tally()}
+	rules := &rulings{session: s, tally: r.tally(), rollingOut: r.rollingOut}
 	doubtful := &doubts{session: s, rulings: rules}
 	runs := &executor{session: s, still: doubtful.still, parallel: r.c.Parallel, draining: r.isDraining}
 	return &worker{
@@ -42,6 +42,9 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 	run := w.session.claim.snapshot()
 	agent, ok := w.r.c.Agents(run.Agent)
+	if !ok && w.r.rollingOut(run) {
+		return fmt.Errorf("the agent %q is %w", run.Agent, errNotHere)
+	}
 	if !ok {
 		return w.session.fail(ctx, nil, fmt.Sprintf("The agent %q no longer exists.", run.Agent))
 	}

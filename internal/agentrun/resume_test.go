@@ -123,6 +123,46 @@ func TestThePolicyCannotJudgeASignedCall(t *testing.T) {
 	}
 }
 
+// While replicas are replaced one by one, one that lacks the agent or the tool of an
+// approved call leaves it to the others, for a while.
+func TestAReplicaLeavesWhatItDoesNotKnowToTheOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose    func(*world)
+		unknown string
+	}{
+		"the agent": {func(w *world) { w.agent.Name = "other" }, `the agent "ops"`},
+		"the tool":  {func(w *world) { w.agent.Tools = nil }, `the tool "gated" of the agent "ops"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			clock := epoch
+			w.now, w.rollout = func() time.Time { return clock }, 30*time.Second
+			first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+			w.decide(first.Deferred, "g", approvals.Approve, "")
+			clock = clock.Add(time.Hour)
+			require.NoError(t, w.runner().Resume(t.Context(), first.Deferred))
+			id, whole := w.thread().Active, w.agent
+			c.lose(w)
+			require.ErrorContains(t, w.runner().Work(t.Context(), id), c.unknown+" is not in the configuration of this replica")
+			require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+			w.agent = whole
+			require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+			require.Equal(t, []string{"gated:1"}, w.executed())
+
+			w.model.answers = []any{calls([3]string{"h", "gated", `{"x":2}`})}
+			run := w.work(w.mention("more").ID)
+			w.decide(run.Deferred, "h", approvals.Approve, "")
+			require.NoError(t, w.runner().Resume(t.Context(), run.Deferred))
+			id = w.thread().Active
+			c.lose(w)
+			clock = clock.Add(30 * time.Second)
+			require.NotEqual(t, agentrun.RunQueued, w.work(id).Status, "no replica has had it in this time")
+			require.Equal(t, approvals.NotRun, w.executionOf(run.Deferred, "h").State)
+			require.Equal(t, []string{"gated:1"}, w.executed())
+		})
+	}
+}
+
 // Row 52: an approved tool may ask again. What its siblings did is kept, and so
 // is the prompt that came with the answers, which upstream drops.
 func TestAnApprovedToolAsksAgain(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 type rulings struct {
 	tally
 
-	session *session
+	session    *session
+	rollingOut func(Run) bool // whether another runner may have a tool that is not here
 }
 
 // consider decides what becomes of a call that nobody has approved.
@@ -69,6 +70,9 @@ const redefinedMessage = "The definition of this tool has changed since the call
 // judge the call, unless people approved knowing that. People are asked again if
 // the tool is defined in another way than when they were asked.
 func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
+	if p.tool == nil && r.rollingOut(run) {
+		return fmt.Errorf("the tool %q of the agent %q is %w", p.call.Name, run.Agent, errNotHere)
+	}
 	if p.tool == nil {
 		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
 		r.notRun(ctx, p, "tool")

@@ -12,8 +12,8 @@ import (
 )
 
 // Config is what a [Runner] works with. All fields but Ledger, NewFence,
-// LeaseTime, Lease, Parallel, Log, PerAgent, PerRequester, Watchers, Deliver and
-// DeliverReads are required.
+// LeaseTime, Lease, Parallel, Log, Rollout, PerAgent, PerRequester, Watchers, Deliver
+// and DeliverReads are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
@@ -28,6 +28,12 @@ type Config struct {
 	Lease     time.Duration // how long a claim lasts without renewal; 0 means 30 s
 	Parallel  int           // calls of one step that run at the same time; 0 means 8
 	Log       *slog.Logger
+
+	// Rollout is how long a new run waits for a runner that has its agent, and the tools
+	// of its approved calls; Work returns an error meanwhile. While replicas are replaced
+	// one by one, the older ones do not know what people were asked about by the newer
+	// ones. Afterwards, and with 0, the agent or the tool does not exist.
+	Rollout time.Duration
 
 	// PerAgent and PerRequester are how many runs of one agent and of one person Work
 	// works on at the same time; it returns a [*BusyError] for others. 0 is no bound.
@@ -75,6 +81,9 @@ func NewRunner(c Config) *Runner {
 	draining := make(chan struct{})
 	return &Runner{c: c, places: newPlaces(c.PerAgent, c.PerRequester), draining: draining, drain: sync.OnceFunc(func() { close(draining) })}
 }
+
+// rollingOut reports whether another runner may have what this one does not know.
+func (r *Runner) rollingOut(run Run) bool { return r.c.Now().Before(run.CreatedAt.Add(r.c.Rollout)) }
 
 // Drain makes every Work return at its next commit, the run released for
 // another worker to claim at once. It does not wait.

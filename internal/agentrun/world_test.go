@@ -35,6 +35,7 @@ type world struct {
 	doubt approvals.Verdict
 	// How many runs of one agent and of one person a runner works on; 0 is no bound.
 	perAgent, perRequester int
+	rollout                time.Duration
 }
 
 var origin = agentrun.Origin{Surface: "slack", Team: "T1", Channel: "C1", Root: "1.1"}
@@ -62,7 +63,7 @@ func (w *world) agents(name string) (agentrun.Agent, bool) {
 func (w *world) runnerOn(store agentrun.Store) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: w.log,
-		Agents: w.agents, PerAgent: w.perAgent, PerRequester: w.perRequester,
+		Agents: w.agents, Rollout: w.rollout, PerAgent: w.perAgent, PerRequester: w.perRequester,
 		NewFence: func() agentrun.Fence {
 			w.mu.Lock()
 			defer w.mu.Unlock()
