@@ -80,7 +80,7 @@ type Guard struct {
 
 // New returns a guard.
 func New(c Config) *Guard {
-	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now, proxies: c.Proxies}}
+	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(c.HTTP), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
 }
 
 // fetching is the client that fetches keys.

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -316,7 +317,11 @@ func TestKeysRotate(t *testing.T) {
 
 	i.down.Store(true)
 	w.now = w.now.Add(15 * time.Minute)
-	require.NoError(t, prove("new", fresh), "keys outlive a short failure of the issuer")
+	for range 3 {
+		require.NoError(t, prove("new", fresh), "keys outlive a short failure of the issuer")
+	}
+	require.Equal(t, 1, strings.Count(w.log.String(), "those that were read count for now"), "the log says so, once in a while")
+	require.Contains(t, w.log.String(), "500")
 	w.now = w.now.Add(time.Hour)
 	require.ErrorIs(t, prove("new", fresh), bearer.ErrUnavailable, "not a long one")
 }
@@ -354,6 +359,9 @@ func TestKeysOfAFileAreReadAnew(t *testing.T) {
 	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, newest, w.claims())))
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(path))
+	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, newest, w.claims())))
+	require.NoError(t, err)
+	require.Contains(t, w.log.String(), "those that were read count for now")
 	w.now = w.now.Add(2 * time.Hour)
 	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
 	require.ErrorIs(t, err, bearer.ErrUnavailable)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -33,6 +34,7 @@ const (
 type keyring struct {
 	http *http.Client
 	now  func() time.Time
+	log  *slog.Logger
 
 	mu   sync.Mutex
 	sets map[string]*keySet
@@ -43,6 +45,8 @@ type keySet struct {
 	keys  jose.JSONWebKeySet
 	read  time.Time   // when they were
 	tried time.Time   // when that was tried last
+	told  time.Time   // when the log last said that it failed
+	wrong error       // why it did
 	about os.FileInfo // of a file, as it was read last
 }
 
@@ -54,6 +58,11 @@ func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JS
 	now := k.now()
 	err := s.refresh(ctx, k, from, now, keysFresh)
 	if err == nil || now.Sub(s.read) < keysStale && !s.read.IsZero() {
+		if err != nil && now.Sub(s.told) >= keysFresh {
+			s.told = now
+			k.log.WarnContext(ctx, "cannot read the keys of an issuer again; those that were read count for now",
+				slog.String("from", from), slog.Time("until", s.read.Add(keysStale)), slog.Any("err", err))
+		}
 		if key, ok := s.key(id, algorithm); ok {
 			return key, nil
 		}
@@ -103,14 +112,15 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 			return nil
 		}
 		if fresh > 0 && !s.tried.IsZero() && now.Sub(s.tried) < keysAgain {
-			return fmt.Errorf("they were asked for less than %s ago", keysAgain)
+			return fmt.Errorf("they were asked for less than %s ago: %w", keysAgain, s.wrong)
 		}
 		s.tried = now
 		raw, err := k.fetch(ctx, from)
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.take(raw, now)
 		}
-		return s.take(raw, now)
+		s.wrong = err
+		return err
 	}
 	info, err := os.Stat(from)
 	if err != nil {

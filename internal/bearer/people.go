@@ -55,7 +55,7 @@ type People struct {
 
 // NewPeople returns the people of the configuration.
 func NewPeople(c PeopleConfig) *People {
-	return &People{c: c, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now, proxies: c.Proxies}}
+	return &People{c: c, keys: keyring{http: fetching(c.HTTP), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
 }
 
 // Prove returns the person that the request's Authorization header proves. The
