@@ -42,8 +42,9 @@ type Config struct {
 	until time.Time // when the hold ends
 }
 
-// maxInput is how many bytes a question may have.
-const maxInput = 4 << 20
+// maxInput is how many bytes a question may have. After a call the result of the tool
+// is in it.
+const maxInput = 64 << 20
 
 // leaving is how long what is left to do may take when the hook has to end.
 const leaving = 2500 * time.Millisecond

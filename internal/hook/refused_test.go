@@ -70,9 +70,14 @@ func TestAnErrorAfterACallDoesNotSayThatTheCallDidNotRun(t *testing.T) {
 			require.True(t, strings.HasPrefix(err.Error(), says), err)
 		}
 	}
-	large := fmt.Sprintf(after, "PostToolUse") + strings.Repeat(" ", 4<<20)
-	err := hook.Run(t.Context(), hook.Config{URL: gone.URL, Token: "t", Kind: hook.ClaudeCode, Now: time.Now}, strings.NewReader(large), io.Discard)
-	require.ErrorContains(t, err, "not answered: the question has more than 4194304 bytes")
+	for size, says := range map[int]string{
+		8 << 20:  "the tool ran, ", // its result is in the question
+		64 << 20: "not answered: the question has more than 67108864 bytes",
+	} {
+		large := fmt.Sprintf(after, "PostToolUse") + strings.Repeat(" ", size)
+		err := hook.Run(t.Context(), hook.Config{URL: gone.URL, Token: "t", Kind: hook.ClaudeCode, Now: time.Now}, strings.NewReader(large), io.Discard)
+		require.ErrorContains(t, err, says)
+	}
 }
 
 // The client runs the tool when its hook takes too long, so the hook ends first,

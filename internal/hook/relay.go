@@ -40,7 +40,7 @@ func Relay(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	})
 	defer stop()
 	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), maxInput)
+	lines.Buffer(make([]byte, 0, 64<<10), maxMessage)
 	for lines.Scan() {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) > 0 {
@@ -51,10 +51,13 @@ func Relay(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 		return nil
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("a message has more than %d bytes", maxInput)
+		return fmt.Errorf("a message has more than %d bytes", maxMessage)
 	}
 	return lines.Err()
 }
+
+// maxMessage is how many bytes a message may have.
+const maxMessage = 4 << 20
 
 // maxReason is how many bytes of the gateway's reason to refuse a message are told.
 const maxReason = 200
