@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -96,49 +97,53 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	if b.agents.tokens, err = config.NewCredentials(c, log); err != nil {
 		return nil, err
 	}
+	if b.receipts, b.keys, err = c.Receipts.Open(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
-	lease := c.Runs.Lease
-	if lease <= 0 {
-		lease = agentrun.DefaultLease
-	}
+	lease := cmp.Or(c.Runs.Lease, agentrun.DefaultLease)
 	if b.store, b.clock, err = openStore(ctx, c, b.measured(at), lease); err != nil {
 		return nil, err
 	}
-	b.redis = newRedisWatch(c.Redis, b.store.Servers, b.store.Holds, log)
+	if err := b.wire(ctx, c, e, extra, lease, accepted); err != nil {
+		return nil, errors.Join(err, b.store.Close())
+	}
+	return b, nil
+}
+
+// wire makes all that works on the store.
+func (b *bot) wire(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, lease time.Duration, accepted int64) (err error) {
+	b.redis = newRedisWatch(c.Redis, b.store.Servers, b.store.Holds, b.log)
 	b.ledger.store.Store(b.store)
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	b.relay = state.NewRelay(b.store)
 	perAgent, perRequester := c.Bounds()
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now, Rollout: replicasMix,
-		Agents: b.agents.agent, Watchers: b.watchers(c), PerAgent: perAgent, PerRequester: perRequester,
+		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: b.log,
+		Lease: lease, LeaseTime: b.clock.Now, Rollout: replicasMix, Agents: b.agents.agent, Watchers: b.watchers(c), PerAgent: perAgent, PerRequester: perRequester,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver}, DeliverReads: intake.DeliverReads,
 	})
-	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
+	b.catalog = agentrun.NewCatalog(b.agents.agent, b.log)
 	records := newTimely(b.store, b.clock)
 	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(records)), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, records, rand.Text(), time.Now)
 	b.remote = newRemoteAgents(c, b.agents.tokens)
-	if err == nil {
-		b.receipts, b.keys, err = c.Receipts.Open()
+	if err = errors.Join(b.newOutbox(c, e), b.newIntake()); err != nil {
+		return err
 	}
-	if err = errors.Join(err, b.newOutbox(c, e), b.newIntake()); err == nil {
-		b.newReviews(c, e, extra, accepted)
-		b.ui, err = newUI(ctx, b, c, e)
+	b.newReviews(c, e, extra, accepted)
+	if b.ui, err = newUI(ctx, b, c, e); err != nil {
+		return err
 	}
 	b.retention = state.NewRetention(b.store, state.RetentionOptions{Age: b.agents.threadAge, Remains: b.intake.Remains})
-	if err == nil {
-		b.people.open(b.ui)
-		b.tasks, err = state.NewTasks(b.measuredWork()...)
-		b.warnOfRequesters(ctx)
-		err = errors.Join(err, b.checkPeople(ctx), b.watch())
+	b.people.open(b.ui)
+	if b.tasks, err = state.NewTasks(b.measuredWork()...); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(err, b.store.Close())
-	}
-	return b, nil
+	b.warnOfRequesters(ctx)
+	return errors.Join(b.checkPeople(ctx), b.watch())
 }
 
 // newUI asks Slack for the bot's identity, so that a wrong token fails the start. It waits
