@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 	"unicode/utf8"
 )
@@ -118,6 +119,8 @@ func run(ctx context.Context, c Config, form form, in io.Reader, out io.Writer) 
 	var answer []byte
 	switch {
 	case err != nil:
+	case ask.decides && discards(out): // nobody is asked for an answer that is lost
+		err = errors.New("standard output is closed or leads to " + os.DevNull + ", so the agent would not read the answer")
 	case ask.decides:
 		var v verdict
 		if v, err = api.decide(ctx, c, form, ask); err == nil {
@@ -142,6 +145,18 @@ func run(ctx context.Context, c Config, form form, in io.Reader, out io.Writer) 
 		return fmt.Errorf("not run: write the answer: %w", err)
 	}
 	return nil
+}
+
+// discards reports whether what is written to out is thrown away. A standard output
+// that is closed is one, because the runtime of Go opens [os.DevNull] in its place.
+func discards(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	about, err := f.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	return err == nil && nullErr == nil && os.SameFile(about, null)
 }
 
 // read reads the question, and gives up when ctx ends: an agent may never close

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,6 +113,21 @@ func TestTheHookEndsBeforeItsAgentGivesUp(t *testing.T) {
 			require.ErrorContains(t, hook.Run(t.Context(), c, in, out), "took too long")
 		})
 	}
+}
+
+// A denial that is thrown away would leave the agent with a hook that says nothing, and
+// the tool could run.
+func TestNobodyIsAskedForAnAnswerThatIsThrownAway(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { _ = null.Close() }()
+	a := newAPI(t, "denied", "")
+	before := `{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"T","tool_input":{"a":1}}`
+	require.EqualError(t, hook.Run(t.Context(), a.config(hook.ClaudeCode), strings.NewReader(before), null),
+		"not run: standard output is closed or leads to /dev/null, so the agent would not read the answer. Nobody denied this call")
+	require.Nil(t, a.asked)
+	after := `{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"x"}`
+	require.NoError(t, hook.Run(t.Context(), a.config(hook.ClaudeCode), strings.NewReader(after), null), "this decides nothing")
 }
 
 func TestAKeyThatIsThereTwiceIsAnError(t *testing.T) {
