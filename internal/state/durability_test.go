@@ -297,6 +297,9 @@ func TestWritableKnowsWhetherChangesGoThrough(t *testing.T) {
 		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       "redis is a replica that has lost its master",
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": "redis is busy with a script that takes too long",
 		"BUSYGROUP Consumer Group name already exists":                                           "redis takes no changes",
+		// Of a script, as Redis 7.0 says it, and as 7.2 and Valkey do.
+		"ERR The user executing the script can't run this command or subcommand":          "redis does not permit the bot a command that it needs (ACL); the log says which",
+		"ERR ACL failure in script: User bot has no permissions to run the 'set' command": "redis does not permit the bot a command that it needs (ACL); the log says which",
 	} {
 		err := primary.Client.Eval(ctx, "return redis.error_reply(ARGV[1])", nil, said).Err()
 		require.Equal(t, words, state.Refusal(err), said)

@@ -136,10 +136,11 @@ func RefusesCertificate(err error) bool {
 }
 
 // notPermitted reports whether the server does not permit a command to the user of the bot, or
-// does not have it. Of a command within a script Redis 7.0 and older say that in words.
+// does not have it. Of a command within a script Redis says that in words: up to 7.0 in the first
+// ones, from 7.2 on and as Valkey in the second ones.
 func notPermitted(err error) bool {
 	return err != nil && (redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command") ||
-		strings.Contains(err.Error(), "The user executing the script can't "))
+		strings.Contains(err.Error(), "The user executing the script can't ") || redis.HasErrorPrefix(err, "ACL failure in script"))
 }
 
 // Refusal says why the server does not take a change, in words that hold
