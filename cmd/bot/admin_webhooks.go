@@ -119,9 +119,13 @@ func (a admin) redeliver(ctx context.Context, request string) (done, error) {
 	if err := a.known(ctx, approvals.RunID(request)); err != nil {
 		return done{}, err
 	}
-	n, err := o.Redeliver(ctx, request)
+	due, held, err := o.Redeliver(ctx, request)
 	if err != nil {
 		return done{}, fmt.Errorf("redeliver: %w", err)
 	}
-	return done{counted(n, "message is", "messages are") + " due now", map[string]any{"request": request, "due": n}}, nil
+	said := counted(due, "message is", "messages are") + " due now"
+	if held > 0 {
+		said += fmt.Sprintf("; %s for bot admin enable, because the webhook is disabled", counted(held, "waits", "wait"))
+	}
+	return done{said, map[string]any{"request": request, "due": due, "held": held}}, nil
 }

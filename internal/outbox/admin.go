@@ -119,7 +119,7 @@ func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, e
 			return waiting, err
 		}
 		for id, count := range again {
-			err := o.restart(ctx, id, func(m stored) bool {
+			_, _, err := o.restart(ctx, id, func(m stored) bool {
 				return m.Agent == agent && m.Endpoint == name && m.Attempts.State == webhook.Waiting
 			})
 			if err != nil {
@@ -134,31 +134,38 @@ func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, e
 	return waiting, nil
 }
 
-// Redeliver sends the messages about a request again, under the ids that they had,
-// and returns how many those are.
-func (o *Outbox) Redeliver(ctx context.Context, id string) (messages int, err error) {
-	err = o.restart(ctx, id, func(stored) bool { messages++; return true })
-	if err == nil && messages == 0 {
+// Redeliver sends the messages about a request again, under the ids that they had. It returns
+// how many are due now, and how many wait until their endpoint is enabled.
+func (o *Outbox) Redeliver(ctx context.Context, id string) (due, held int, err error) {
+	due, held, err = o.restart(ctx, id, func(stored) bool { return true })
+	if err == nil && due+held == 0 {
 		err = fmt.Errorf("messages about %s: %w", id, approvals.ErrNotFound)
 	}
-	return messages, err
+	return due, held, err
 }
 
-// restart makes messages of a request due at once, as if they had never been sent.
-func (o *Outbox) restart(ctx context.Context, id string, which func(m stored) bool) error {
+// restart makes messages of a request due at once, as if they had never been sent; those for an
+// endpoint that is disabled are held.
+func (o *Outbox) restart(ctx context.Context, id string, which func(m stored) bool) (due, held int, err error) {
 	all, err := o.endpointsOf(ctx, id)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	return update(ctx, o, id, func(d *document) (time.Time, bool, error) {
-		changed := false
+	err = update(ctx, o, id, func(d *document) (time.Time, bool, error) {
+		due, held = 0, 0
 		for i, m := range d.Messages {
-			if which(m) {
-				d.Messages[i].Attempts, d.Messages[i].Claimed = webhook.Attempts{}, time.Time{}
-				changed = true
+			if !which(m) {
+				continue
+			}
+			d.Messages[i].Attempts, d.Messages[i].Claimed = webhook.Attempts{}, time.Time{}
+			if all.of(m.Agent, m.Endpoint).DisabledAt.IsZero() {
+				due++
+			} else {
+				held++
 			}
 		}
 		at, _ := d.due(all, o.c.Now())
-		return at, changed, nil
+		return at, due+held > 0, nil
 	})
+	return due, held, err
 }

@@ -110,13 +110,27 @@ func TestAMessageThatAWorkingEndpointNeverTakesIsGivenUp(t *testing.T) {
 
 	w.hook.answers(http.StatusOK, "")
 	before := w.hook.arrivals()
-	n, err := w.Redeliver(t.Context(), id)
+	due, held, err := w.Redeliver(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Equal(t, []int{1, 0}, []int{due, held})
 	require.NoError(t, w.Reconcile(t.Context(), id))
 	after := w.hook.arrivals()
 	require.Len(t, after, len(before)+1)
 	require.Equal(t, before[0].id, after[len(after)-1].id)
+}
+
+// Messages for a disabled endpoint are not sent before it is enabled, and an operator is told.
+func TestWhatIsSentAgainWaitsForItsEndpoint(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusGone, "")
+	id := w.put("a", "ci")
+	require.Error(t, w.Reconcile(t.Context(), id))
+	w.hook.answers(http.StatusOK, "")
+	due, held, err := w.Redeliver(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, []int{due, held})
+	require.Positive(t, w.waitOf(w.Reconcile(t.Context(), id)))
+	require.Len(t, w.hook.arrivals(), 1)
 }
 
 // A message that can never be sent does not disable the endpoint.
@@ -163,8 +177,8 @@ func TestWhatIsNotThereCannotBeEnabledOrSentAgain(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.Enable(t.Context(), "claude", "ci")
 	require.ErrorIs(t, err, approvals.ErrNotFound)
-	_, err = w.Redeliver(t.Context(), about("a"))
+	_, _, err = w.Redeliver(t.Context(), about("a"))
 	require.ErrorIs(t, err, approvals.ErrNotFound)
-	_, err = w.Redeliver(t.Context(), "nonsense")
+	_, _, err = w.Redeliver(t.Context(), "nonsense")
 	require.ErrorIs(t, err, approvals.ErrNotFound)
 }
