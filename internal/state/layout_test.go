@@ -49,7 +49,7 @@ func TestAUserWhoMayNotRunEveryCommandOfAChangeIsRefused(t *testing.T) {
 		defer func() { require.NoError(t, s.Close()) }()
 		return s.LayOut(ctx)
 	}
-	require.NoError(t, layOut("~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get"), "what the settings name")
+	require.NoError(t, layOut("resetchannels", "~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get"), "what the settings name")
 	before := server.Client.Keys(ctx, "*").Val()
 	for _, command := range []string{
 		"eval", "evalsha", "exists", "hdel", "hget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "unlink",
@@ -156,7 +156,7 @@ func TestPermissionsAreKnownBeforeAnythingIsStored(t *testing.T) {
 				require.False(t, unknown)
 			}
 			// A client of a cluster asks for its slots.
-			permitted("~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get", "+cluster")
+			permitted("resetchannels", "~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get", "+cluster")
 			permitted("~*", "&*", "+@all")
 			for _, command := range []string{
 				"eval", "evalsha", "exists", "get", "hdel", "hget", "hmget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "set", "unlink",
