@@ -92,3 +92,22 @@ func TestARequestIsDecidedWhileItsChannelIsArchived(t *testing.T) {
 	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "Approved by U0BOB")
 }
+
+// Somebody removes the app from the channel and invites it again. The card shows what became
+// of the request meanwhile, and there is no second one beside it.
+func TestTheCardIsDrawnAgainOnceTheAppIsInvitedAgain(t *testing.T) {
+	for need, status := range map[int]approvals.Status{1: approvals.Approved, 2: approvals.Pending} {
+		o, root, b := one(t, directCall(approvals.Quorum{Name: "sre", Need: need, From: sre.From}))
+		before := o.thread("U0DAVE", root)
+		require.NoError(t, o.Leave("U0BOT", "C0OPS"))
+		o.press("U0BOB", o.directs("U0BOB")[0], "approve", 0)
+		require.ErrorContains(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), "channel_not_found")
+		require.NoError(t, o.Join("U0BOT", "C0OPS"))
+		o.draw(b)
+		require.Equal(t, status, o.status(b, 0))
+		require.Len(t, o.thread("U0DAVE", root), len(before))
+		card := o.card("U0DAVE", root)
+		require.Contains(t, plainWords(card), "U0BOB")
+		require.Equal(t, status == approvals.Pending, len(card.Actions()) > 0)
+	}
+}

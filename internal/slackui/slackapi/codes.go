@@ -8,8 +8,9 @@ var Closed = []string{"not_in_channel", "channel_not_found", "is_archived", rest
 // restricted_action_read_only_channel.
 const restricted = "restricted_action"
 
-// Gone are Slack's error codes for a message that can never be updated again.
-var Gone = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
+// Gone are Slack's error codes for a message that can never be updated again. Slack also says
+// channel_not_found where the app was removed from a channel; it may be invited again.
+var Gone = []string{"message_not_found", "cant_update_message", "edit_window_closed"}
 
 // Unreachable are Slack's error codes for a person or a channel that takes no message
 // from the app.
