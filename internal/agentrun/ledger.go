@@ -14,14 +14,17 @@ import (
 // policy can count those of a day. All replicas agree on the order of entries.
 type Ledger interface {
 	// Enter adds the entry behind those that are there. One whose key is there
-	// already stays where it is.
-	Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry) error
+	// already stays where it is, unless it is older than since: then it is moved.
+	Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry, since time.Time) error
 	// Leave removes the entry, if it is there.
 	Leave(ctx context.Context, user approvals.UserID, key string) error
 }
 
 // A counting policy has rules that look at the ledger. Only then is it kept.
-type counting interface{ CountsToday() bool }
+type counting interface {
+	CountsToday() bool
+	Midnight(at time.Time) time.Time // when the day of this moment began
+}
 
 var errNoLedger = errors.New("the policy counts calls, and no ledger is kept")
 
@@ -34,6 +37,14 @@ type tally struct {
 func (t tally) counts() bool {
 	c, ok := t.policy.(counting)
 	return ok && c.CountsToday()
+}
+
+// today is when the day of this moment began. The policy counts calls.
+func (t tally) today(at time.Time) time.Time {
+	if c, ok := t.policy.(counting); ok {
+		return c.Midnight(at)
+	}
+	return time.Time{}
 }
 
 // entryOf names a call in the ledger. A call that is taken up again by another
@@ -57,8 +68,9 @@ func (t tally) propose(run Run, q approvals.Proposal) approvals.Proposal {
 // enter gives a call that is about to go ahead its place in the ledger. When
 // entered is true, the policy has to be asked once more: it now knows which
 // calls are before this one, so that of two calls that go ahead at the same
-// time each counts the other, or is counted by it.
-func (t tally) enter(ctx context.Context, run Run, c approvals.ToolCall, at time.Time) (entered bool, err error) {
+// time each counts the other, or is counted by it. A place from before since is
+// given up for a new one.
+func (t tally) enter(ctx context.Context, run Run, c approvals.ToolCall, at, since time.Time) (entered bool, err error) {
 	if !t.counts() {
 		return false, nil
 	}
@@ -67,7 +79,7 @@ func (t tally) enter(ctx context.Context, run Run, c approvals.ToolCall, at time
 	}
 	err = t.ledger.Enter(ctx, run.Requester, approvals.LedgerEntry{
 		Key: entryOf(run, c), Agent: run.Agent, Tool: c.Name, At: at,
-	})
+	}, since)
 	if err != nil {
 		return false, fmt.Errorf("call %q: %w", string(c.ID), err)
 	}

@@ -31,6 +31,8 @@ type perDay struct {
 
 func (p *perDay) CountsToday() bool { return true }
 
+func (p *perDay) Midnight(at time.Time) time.Time { return at.Truncate(24 * time.Hour) }
+
 func (p *perDay) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling, error) {
 	entries, err := state.NewLedger(p.store).Entries(ctx, q.Requester)
 	if err != nil {
@@ -180,7 +182,7 @@ func TestAnApprovedCallIsCountedWhenItRuns(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		if full {
-			require.NoError(t, state.NewLedger(d.store).Enter(ctx, "alice", approvals.LedgerEntry{Key: "k", Tool: "gated", At: time.Now()}))
+			require.NoError(t, state.NewLedger(d.store).Enter(ctx, "alice", approvals.LedgerEntry{Key: "k", Tool: "gated", At: time.Now()}, time.Time{}))
 		}
 		require.NoError(t, runner.Resume(ctx, b.ID))
 		resumed, err := agentrun.ResumeRunID(b.ID)
@@ -194,7 +196,7 @@ func TestAnApprovedCallIsCountedWhenItRuns(t *testing.T) {
 // broken is a ledger that does not answer.
 type broken struct{}
 
-func (broken) Enter(context.Context, approvals.UserID, approvals.LedgerEntry) error {
+func (broken) Enter(context.Context, approvals.UserID, approvals.LedgerEntry, time.Time) error {
 	return errors.New("no answer")
 }
 

@@ -34,7 +34,8 @@ func (r *Runner) Clear(ctx context.Context, remote RemoteRun, call approvals.Too
 	if err := r.stands(ctx, p, a, asked); err != nil {
 		return err
 	}
-	entered, err := t.enter(ctx, remote.Run, call, p.At)
+	// A call that was permitted yesterday goes ahead today, so it counts today.
+	entered, err := t.enter(ctx, remote.Run, call, p.At, t.today(p.At))
 	if err != nil {
 		return fmt.Errorf("%w: %s", ErrUnjudged, class(err))
 	}

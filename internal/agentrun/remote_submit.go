@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -169,7 +170,7 @@ func (r *Runner) enterApproved(ctx context.Context, of func(context.Context) (Re
 		if _, approved := answers.Approvals[c.ID].(approvals.ToolApproved); !approved {
 			continue
 		}
-		if _, err := r.tally().enter(ctx, remote.Run, c.ToolCall, r.c.Now()); err != nil {
+		if _, err := r.tally().enter(ctx, remote.Run, c.ToolCall, r.c.Now(), time.Time{}); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (r *Runner) ruleRemote(ctx context.Context, run Run, q approvals.Proposal) 
 	if _, permitted := ruling.(approvals.Permit); !permitted {
 		return ruling
 	}
-	entered, err := t.enter(ctx, run, q.Call, q.At)
+	entered, err := t.enter(ctx, run, q.Call, q.At, time.Time{})
 	if err != nil {
 		log.ErrorContext(ctx, "ledger failed", slog.String("err", class(err)))
 		return approvals.Ask{Requirement: r.c.Policy.Strictest(q.At), Why: whyNoRuling, Unjudged: true}

@@ -142,7 +142,7 @@ func (r *rulings) stopped(ctx context.Context, run Run, p *plan) (bool, error) {
 // enterSigned enters an approved call that is about to go ahead, and asks the
 // policy once more.
 func (r *rulings) enterSigned(ctx context.Context, run Run, p *plan) error {
-	entered, err := r.enter(ctx, run, p.call, r.session.now())
+	entered, err := r.enter(ctx, run, p.call, r.session.now(), time.Time{})
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -267,7 +267,7 @@ func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 	if _, permitted := ruling.(approvals.Permit); !permitted {
 		return ruling
 	}
-	entered, err := r.enter(ctx, run, p.call, r.session.now())
+	entered, err := r.enter(ctx, run, p.call, r.session.now(), time.Time{})
 	if err != nil {
 		r.session.log(ctx, slog.LevelError, "ledger failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 		return approvals.Ask{Requirement: r.policy.Strictest(r.session.now()), Why: whyNoRuling, Unjudged: true}

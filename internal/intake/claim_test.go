@@ -187,6 +187,30 @@ func TestADoorIsNoWayAroundADaysLimit(t *testing.T) {
 	require.Equal(t, 5, allowed)
 }
 
+// A call that was permitted before midnight and is claimed after it counts on the day on
+// which it goes ahead.
+func TestACallCountsOnTheDayOfItsClaim(t *testing.T) {
+	w := newWorld(t)
+	w.policy.day = 2
+	asks := func(day string) (all []intake.Request) {
+		for i := range 2 {
+			r := w.ask(ask(fmt.Sprint(day, i), "counted"))
+			require.Equal(t, intake.OutcomeAllowed, r.Calls[0].Outcome)
+			all = append(all, r)
+		}
+		return all
+	}
+	w.clock.Advance(14*time.Hour + 55*time.Minute)
+	yesterday := asks("yesterday")
+	w.clock.Advance(6 * time.Minute)
+	_, err := w.Claim(t.Context(), claude, yesterday[0].ID, "c0")
+	require.NoError(t, err)
+	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("today", "counted")).Calls[0].Outcome)
+	require.Equal(t, intake.OutcomeRefused, w.ask(ask("one more", "counted")).Calls[0].Outcome)
+	_, err = w.Claim(t.Context(), claude, yesterday[1].ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrRefused)
+}
+
 func TestWhatTheCallerReportsIsOnTheCardAsItsWord(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	r := w.ask(ask("x", "write", "write"))

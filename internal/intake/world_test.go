@@ -54,7 +54,9 @@ func (r *rules) Rule(ctx context.Context, p approvals.Proposal) (approvals.Rulin
 			if e.Key == p.Entry {
 				break
 			}
-			before++
+			if !e.At.Before(r.Midnight(p.At)) {
+				before++
+			}
 		}
 		if before >= r.day {
 			return approvals.Refuse{Reason: "five a day"}, nil
@@ -75,6 +77,7 @@ func (r *rules) set(tool string, ruling approvals.Ruling) {
 
 func (*rules) Strictest(time.Time) approvals.Requirement { return needs("bob", "carol") }
 func (r *rules) CountsToday() bool                       { return r.day > 0 }
+func (*rules) Midnight(at time.Time) time.Time           { return at.Truncate(24 * time.Hour) }
 
 func needs(users ...approvals.UserID) approvals.Requirement {
 	r := approvals.Requirement{Separation: true}

@@ -188,7 +188,7 @@ func (f *facts) ranToday() any {
 	if err != nil {
 		return types.WrapErr(errLedger)
 	}
-	midnight := clockOf(f.q.At.In(f.p.zone), 0, f.p.zone)
+	midnight := f.p.Midnight(f.q.At)
 	f.today = map[string]int{}
 	for _, e := range entries {
 		if f.q.Entry != "" && e.Key == f.q.Entry {

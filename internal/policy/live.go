@@ -242,5 +242,8 @@ func (l *Live) Stated(agent, tool string) approvals.Severity { return l.Current(
 // CountsToday calls CountsToday of the current policy.
 func (l *Live) CountsToday() bool { return l.Current().CountsToday() }
 
+// Midnight calls Midnight of the current policy.
+func (l *Live) Midnight(at time.Time) time.Time { return l.Current().Midnight(at) }
+
 // Strictest implements [approvals.Policy].
 func (l *Live) Strictest(at time.Time) approvals.Requirement { return l.Current().Strictest(at) }

@@ -59,6 +59,9 @@ func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {
 // caller has to keep the [Ledger].
 func (p *Policy) CountsToday() bool { return p.names.today }
 
+// Midnight is when the day of a moment began in the zone of the policy.
+func (p *Policy) Midnight(at time.Time) time.Time { return clockOf(at.In(p.zone), 0, p.zone) }
+
 // Stated returns what a tool states about how bad its calls are.
 func (p *Policy) Stated(agent, tool string) approvals.Severity {
 	return p.plan(agent, tool).hints.severity

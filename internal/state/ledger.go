@@ -53,12 +53,12 @@ func (l Ledger) Entries(ctx context.Context, user approvals.UserID) ([]approvals
 }
 
 // Enter implements [agentrun.Ledger].
-func (l Ledger) Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry) error {
+func (l Ledger) Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry, since time.Time) error {
 	return wrap(l.change(ctx, user, func(all []approvals.LedgerEntry) ([]approvals.LedgerEntry, bool, error) {
-		if slices.ContainsFunc(all, func(o approvals.LedgerEntry) bool { return o.Key == e.Key }) {
+		if slices.ContainsFunc(all, func(o approvals.LedgerEntry) bool { return o.Key == e.Key && !o.At.Before(since) }) {
 			return nil, false, nil
 		}
-		all = slices.DeleteFunc(all, func(o approvals.LedgerEntry) bool { return e.At.Sub(o.At) > keepEntries })
+		all = slices.DeleteFunc(all, func(o approvals.LedgerEntry) bool { return o.Key == e.Key || e.At.Sub(o.At) > keepEntries })
 		if len(all) >= maxEntries {
 			return nil, false, fmt.Errorf("%w: more than %d calls in two days", approvals.ErrInvalid, maxEntries)
 		}

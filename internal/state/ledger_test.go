@@ -31,9 +31,9 @@ func ledger(t *testing.T, c redis.UniversalClient) {
 		return all
 	}
 	require.Empty(t, keys("U1"))
-	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("a")))
-	require.NoError(t, state.NewLedger(other).Enter(ctx, "U1", entry("b")))
-	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("a")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("a"), time.Time{}))
+	require.NoError(t, state.NewLedger(other).Enter(ctx, "U1", entry("b"), time.Time{}))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("a"), time.Time{}))
 	require.Equal(t, []string{"a", "b"}, keys("U1"))
 	require.Empty(t, keys("U2"))
 	got, err := state.NewLedger(other).Entries(ctx, "U1")
@@ -45,17 +45,21 @@ func ledger(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, []string{"b"}, keys("U1"))
 
 	k.Advance(47 * time.Hour)
-	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("c")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("c"), time.Time{}))
 	require.Equal(t, []string{"b", "c"}, keys("U1"))
 	k.Advance(2 * time.Hour)
-	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("d")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("d"), time.Time{}))
 	require.Equal(t, []string{"c", "d"}, keys("U1"))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("c"), k.Now().Add(-2*time.Hour)))
+	require.Equal(t, []string{"c", "d"}, keys("U1"), "an entry of this day stays where it is")
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("c"), k.Now()))
+	require.Equal(t, []string{"d", "c"}, keys("U1"))
 
 	var racing sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range 8 {
 		racing.Go(func() {
-			errs <- state.NewLedger([]*state.Store{one, other}[i%2]).Enter(ctx, "U3", entry(fmt.Sprint(i)))
+			errs <- state.NewLedger([]*state.Store{one, other}[i%2]).Enter(ctx, "U3", entry(fmt.Sprint(i)), time.Time{})
 		})
 	}
 	racing.Wait()

@@ -201,6 +201,7 @@ func (rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, er
 
 func (rules) Strictest(time.Time) approvals.Requirement { return approvals.Requirement{} }
 func (rules) CountsToday() bool                         { return false }
+func (rules) Midnight(at time.Time) time.Time           { return at }
 
 const (
 	alice approvals.UserID = "UALICE"
