@@ -2,7 +2,9 @@ package argschema
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,8 +59,13 @@ func (w *marks) walk(at string, of any) {
 		switch key {
 		case "allOf", "anyOf", "oneOf", "if", "then", "else":
 			w.each(at, value)
-		case "$ref":
+		case "$ref", "$dynamicRef", "$recursiveRef":
 			w.follow(at, value)
+		case "dependentSchemas", "dependencies":
+			named, _ := value.(map[string]any)
+			for _, inside := range named {
+				w.walk(at, inside)
+			}
 		case "properties":
 			named, _ := value.(map[string]any)
 			for name, inside := range named {
@@ -69,7 +76,7 @@ func (w *marks) walk(at string, of any) {
 			for _, inside := range named {
 				w.walk(at+"/*", inside)
 			}
-		case "items", "prefixItems", "additionalProperties":
+		case "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "additionalProperties", "unevaluatedProperties":
 			w.each(at+"/*", value)
 		}
 	}
@@ -87,30 +94,56 @@ func (w *marks) each(at string, value any) {
 }
 
 // follow walks what a reference within the schema refers to. Of a schema that contains
-// itself and has a mark, the inner one is hidden whole: there is no end of it.
+// itself and has a mark, the inner one is hidden whole: there is no end of it. What a
+// reference by an anchor or an id is to is not looked for.
 func (w *marks) follow(at string, ref any) {
 	text, _ := ref.(string)
 	pointer, ok := strings.CutPrefix(text, "#")
 	if !ok {
+		w.left = 0
 		return
 	}
 	if w.open[text] {
 		w.again = append(w.again, [2]string{at, text})
 		return
 	}
-	to := w.root
-	for key := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if key == "" {
-			continue
-		}
-		m, _ := to.(map[string]any)
-		to = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]
+	to, found := within(w.root, pointer)
+	if !found {
+		w.left = 0
+		return
 	}
 	before := len(w.all)
 	w.open[text] = true
 	w.walk(at, to)
 	delete(w.open, text)
 	w.marked[text] = w.marked[text] || len(w.all) > before
+}
+
+// within returns what a JSON pointer of a reference points to.
+func within(root any, pointer string) (to any, found bool) {
+	pointer, err := url.PathUnescape(pointer)
+	keys := strings.Split(pointer, "/")
+	if err != nil || keys[0] != "" {
+		return nil, false
+	}
+	to = root
+	for _, key := range keys[1:] {
+		switch in := to.(type) {
+		case map[string]any:
+			if to, found = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]; !found {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil, false
+			}
+			to = in[i]
+		default:
+			return nil, false
+		}
+	}
+	return to, true
 }
 
 // holdsMark reports whether anything in a schema is marked.
