@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
 )
 
 // What a condition is taken to look at when its cost is estimated. Arguments may
@@ -58,6 +59,8 @@ type actual struct{}
 func (actual) CallCost(function, overload string, values []ref.Val, _ ref.Val) *uint64 {
 	steps := uint64(1)
 	switch {
+	case overload == givenPattern:
+		steps = matchSteps(values[0], values[1])
 	case function == operators.In && overload == "":
 		list, ok := values[1].(traits.Lister)
 		if !ok {
@@ -75,4 +78,48 @@ func (actual) CallCost(function, overload string, values []ref.Val, _ ref.Val) *
 		return nil
 	}
 	return &steps
+}
+
+// givenPattern is the overload of a matches whose pattern is not written in the condition.
+const givenPattern = "matches_given_pattern"
+
+// boundedMatch makes a matches with a pattern that a call may choose an error where it
+// would take too long. The steps that CEL counts for it follow the length of the pattern:
+// that of (a?){1000} has 10 letters, and takes as long as one of 2000.
+func boundedMatch(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok || call.Function() != overloads.Matches || len(call.Args()) != 2 {
+		return i, nil
+	}
+	if _, written := call.Args()[1].(interpreter.InterpretableConst); written {
+		return i, nil
+	}
+	return interpreter.NewCall(call.ID(), call.Function(), givenPattern, call.Args(), func(values ...ref.Val) ref.Val {
+		text, ok := values[0].(types.String)
+		switch {
+		case !ok:
+			return types.MaybeNoSuchOverloadErr(values[0])
+		case matchSteps(text, values[1]) > maxCost:
+			return types.WrapErr(errCost)
+		}
+		return text.Match(values[1])
+	}), nil
+}
+
+// matchSteps returns the steps of a matches by the size that its pattern has once repeats
+// are written out: those of reading the pattern, and those of the search.
+func matchSteps(text, pattern ref.Val) uint64 {
+	t, isText := text.(types.String)
+	p, isPattern := pattern.(types.String)
+	if !isText || !isPattern {
+		return 1
+	}
+	if len(p) > maxExpression {
+		return maxCost + 1
+	}
+	size, err := types.RegexProgramSize(string(p))
+	if err != nil {
+		return 1
+	}
+	return uint64(size) + uint64(len(t)/10+1)*uint64(size/4+1) //nolint:gosec // no size is negative
 }

@@ -45,6 +45,27 @@ func TestAConditionThatAlwaysTakesTooLongIsRefusedWhenRead(t *testing.T) {
 	parse(t, "rules:\n  - {name: two, tools: [x], when: 'args.l.all(a, "+list+".exists(b, a == b)) && args.s.matches(\"^a+$\")', deny: no}\n", policy.Options{})
 }
 
+// One such call took half a minute, for which no other call of the replica was judged.
+func TestAMatchWithAPatternOfTheCallIsStopped(t *testing.T) {
+	bomb, long := strings.Repeat("(a?){1000}", 100), strings.Repeat("a", 10_000)
+	for when, args := range map[string]string{
+		`args.text.matches(args.patterns[0])`:             `{"text":"` + long + `","patterns":["` + bomb + `b"]}`,
+		`args.patterns.exists(p, args.text.matches(p))`:   `{"text":"x","patterns":[` + strings.Repeat(`"`+bomb+`b",`, 200) + `"y"]}`,
+		`args.patterns.exists(p, matches(args.text, p))`:  `{"text":"` + long[:500] + `","patterns":[` + strings.Repeat(`"(a?){1000}(a?){1000}b",`, 5000) + `"y"]}`,
+		`args.text.matches("^" + args.patterns[0] + "$")`: `{"text":"x","patterns":["` + strings.Repeat("x?", 100_000) + `"]}`,
+	} {
+		p := parse(t, "rules:\n  - {name: no, tools: [x], when: '"+when+"', deny: no}\n  - {name: yes, tools: [x], allow: true}\n", policy.Options{})
+		began := time.Now()
+		require.Contains(t, say(t, p, call("x", args)), "too large for the rule no to check in time", when)
+		require.Less(t, time.Since(began), 5*time.Second, when)
+		require.Equal(t, "refused: no", say(t, p, call("x", `{"text":"aab","patterns":["a{1,9}b"]}`)), when)
+		require.Equal(t, "runs", say(t, p, call("x", `{"text":"aac","patterns":["a{1,9}b"]}`)), when)
+		require.Contains(t, say(t, p, call("x", `{"text":"aac","patterns":["("]}`)), "strictest: ", when)
+	}
+	p := parse(t, "rules:\n  - {name: yes, tools: [x], when: '[\"^a+$\", \"^[0-9]{1,9}$\"].exists(p, args.text.matches(p))', allow: true}\n", policy.Options{})
+	require.Equal(t, "runs", say(t, p, call("x", `{"text":"`+long+`"}`)))
+}
+
 // These took a minute and more, for which no other call of the replica was judged.
 func TestASearchInLargeArgumentsIsStopped(t *testing.T) {
 	many, long := strings.TrimSuffix(strings.Repeat(`"x",`, 20_000), ","), strings.Repeat("y", 100<<10)

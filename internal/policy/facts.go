@@ -263,7 +263,7 @@ func (f *facts) blame(err error) error {
 		return errUnlike
 	case strings.HasPrefix(s, "no such key"), strings.HasPrefix(s, "no such attribute"), strings.HasPrefix(s, "index out of bounds"), strings.HasPrefix(s, "optional.none()"):
 		return errMissing
-	case strings.Contains(s, "cost limit"):
+	case strings.Contains(s, errCost.Error()), strings.Contains(s, "cost limit"):
 		return errCost
 	}
 	return errEval
