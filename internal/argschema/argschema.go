@@ -30,7 +30,10 @@ import (
 
 // A Schema judges arguments. Numbers are judged by their digits, never as
 // floating point: a bound of 2^53 is not passed by 2^53+1.
-type Schema struct{ compiled *jsonschema.Schema }
+type Schema struct {
+	compiled *jsonschema.Schema
+	meter    *meter
+}
 
 // Compile reads a schema. One that refers to anything outside itself is
 // refused: nothing is loaded. So is one with a number whose exponent is beyond
@@ -43,16 +46,28 @@ func Compile(schema json.RawMessage) (Schema, error) {
 	if far := farNumbers(doc, nil); len(far) > 0 {
 		return Schema{}, fmt.Errorf("the schema has a number that %s", far[0].Words)
 	}
-	c := jsonschema.NewCompiler()
+	// With a vocabulary of ours, the library checks only the outermost part of a schema.
+	if _, err := compile(doc, jsonschema.NewCompiler()); err != nil {
+		return Schema{}, err
+	}
+	var m meter
+	counting := jsonschema.NewCompiler()
+	counting.RegisterVocabulary(m.vocabulary())
+	counting.AssertVocabs()
+	s, err := compile(doc, counting)
+	return Schema{s, &m}, err
+}
+
+func compile(doc any, c *jsonschema.Compiler) (*jsonschema.Schema, error) {
 	c.UseLoader(noLoader{})
 	if err := c.AddResource("schema.json", doc); err != nil {
-		return Schema{}, fmt.Errorf("read schema: %w", err)
+		return nil, fmt.Errorf("read schema: %w", err)
 	}
 	s, err := c.Compile("schema.json")
 	if err != nil {
-		return Schema{}, fmt.Errorf("compile schema: %w", err)
+		return nil, fmt.Errorf("compile schema: %w", err)
 	}
-	return Schema{s}, nil
+	return s, nil
 }
 
 // A Violation is one thing that is wrong with arguments.
@@ -68,7 +83,7 @@ type Violation struct {
 
 // Judge returns what is wrong with the arguments, the innermost violations
 // only. A number whose exponent is beyond [maxExponent] fits no schema. An error
-// means that they could not be judged.
+// means that they could not be judged: they are not JSON, or it is [ErrTooMuch].
 func (s Schema) Judge(args json.RawMessage) ([]Violation, error) {
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
@@ -77,7 +92,7 @@ func (s Schema) Judge(args json.RawMessage) ([]Violation, error) {
 	if far := farNumbers(instance, []string{}); len(far) > 0 {
 		return far, nil
 	}
-	err = s.compiled.Validate(instance)
+	err = s.meter.run(instance, func() error { return s.compiled.Validate(instance) })
 	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return violations(wrong), nil
 	}

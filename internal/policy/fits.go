@@ -36,7 +36,7 @@ func (t *tool) misfits(args json.RawMessage) ([]string, error) {
 	}
 	wrong, err := schema.Judge(args)
 	if err != nil {
-		return nil, fmt.Errorf("judge the arguments: %w", err) // unreachable: they are JSON
+		return nil, fmt.Errorf("judge the arguments: %w", err)
 	}
 	var all []string
 	for _, v := range wrong {
