@@ -14,7 +14,7 @@ var ErrTooMuch = errors.New("the schema asks for too many comparisons of these a
 // How many comparisons of a value with a part of a schema are made: that many, and so many
 // more for each value in the arguments.
 const (
-	maxCompared     = 100_000
+	maxCompared     = 50_000
 	comparedByValue = 10
 )
 

@@ -64,6 +64,7 @@ func contained(values ...ref.Val) ref.Val {
 }
 
 func unlike(a, b ref.Val) bool {
+	a, b = held(a), held(b)
 	one, other := jsonType(a), jsonType(b)
 	if one == "" || other == "" || one != other {
 		return one != "" && other != ""
@@ -93,6 +94,14 @@ func unlike(a, b ref.Val) bool {
 		}
 	}
 	return false
+}
+
+// held returns what an optional value holds, and any other value as it is.
+func held(v ref.Val) ref.Val {
+	if o, ok := v.(*types.Optional); ok && o.HasValue() {
+		return held(o.GetValue())
+	}
+	return v
 }
 
 // jsonType returns the type that a value has in JSON; empty for null, and for what JSON

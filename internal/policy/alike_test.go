@@ -23,6 +23,7 @@ rules:
   - {name: some, tools: [some], when: 'args.tags.exists(t, t == "prod")', deny: no}
   - {name: deep, tools: [deep], when: 'args.to.env == "prod"', deny: no}
   - {name: optional, tools: [optional], when: 'args.?env.orValue("") == "prod"', deny: no}
+  - {name: both, tools: [both], when: 'args.?env == optional.of("prod")', deny: no}
   - {name: field, tools: [field], when: '"prod" in args.envs', deny: no}
   - {name: list, tools: [list], when: 'args.tags == ["prod"]', deny: no}
   - {name: object, tools: [object], when: 'args.to == {"env": "prod"}', deny: no}
@@ -32,18 +33,18 @@ rules:
 	other := map[string][]string{
 		"text": {`{"env":["prod"]}`, `{"env":{"name":"prod"}}`, `{"env":1}`, `{"env":false}`}, "truth": {`{"force":"true"}`, `{"force":1}`}, "number": {`{"n":"5"}`},
 		"not": {`{"env":["prod"]}`}, "in": {`{"env":["prod"]}`}, "notin": {`{"env":["prod"]}`}, "tags": {`{"tags":[["prod"]]}`}, "some": {`{"tags":["a",["prod"]]}`},
-		"deep": {`{"to":{"env":["prod"]}}`}, "optional": {`{"env":["prod"]}`},
+		"deep": {`{"to":{"env":["prod"]}}`}, "optional": {`{"env":["prod"]}`}, "both": {`{"env":["prod"]}`},
 		"list": {`{"tags":[["prod"]]}`, `{"tags":"prod"}`}, "object": {`{"to":{"env":["prod"]}}`},
 	}
 	same := map[string][]string{
 		"text": {`{"env":"test"}`, `{"env":null}`}, "truth": {`{"force":false}`, `{"force":null}`}, "number": {`{"n":6}`, `{"n":5.5}`}, "not": {`{"env":"test"}`},
 		"in": {`{"env":"test"}`}, "notin": {`{"env":"test"}`, `{"env":null}`}, "tags": {`{"tags":["a"]}`, `{"tags":[]}`, `{"tags":[1,"a"]}`}, "some": {`{"tags":["a"]}`},
-		"deep": {`{"to":{"env":"test"}}`}, "optional": {`{}`, `{"env":"test"}`}, "field": {`{"envs":{"test":1}}`}, "many": {`{"a":["x"],"b":["y"]}`},
+		"deep": {`{"to":{"env":"test"}}`}, "optional": {`{}`, `{"env":"test"}`}, "both": {`{}`, `{"env":"test"}`}, "field": {`{"envs":{"test":1}}`}, "many": {`{"a":["x"],"b":["y"]}`},
 		"list": {`{"tags":["test"]}`, `{"tags":["prod","x"]}`, `{"tags":[null]}`}, "object": {`{"to":{"env":"test"}}`, `{"to":{"at":1}}`, `{"to":{"env":["prod"],"at":1}}`},
 	}
 	holds := map[string][]string{
 		"text": {`{"env":"prod"}`}, "truth": {`{"force":true}`}, "number": {`{"n":5}`, `{"n":5.0}`}, "in": {`{"env":"live"}`}, "tags": {`{"tags":[1,"prod"]}`},
-		"some": {`{"tags":[["a"],"prod"]}`}, "deep": {`{"to":{"env":"prod"}}`}, "optional": {`{"env":"prod"}`}, "field": {`{"envs":{"prod":1}}`}, "many": {`{"a":["x","y"],"b":["y"]}`},
+		"some": {`{"tags":[["a"],"prod"]}`}, "deep": {`{"to":{"env":"prod"}}`}, "optional": {`{"env":"prod"}`}, "both": {`{"env":"prod"}`}, "field": {`{"envs":{"prod":1}}`}, "many": {`{"a":["x","y"],"b":["y"]}`},
 		"list": {`{"tags":["prod"]}`}, "object": {`{"to":{"env":"prod"}}`},
 	}
 	var anything []policy.Tool
