@@ -54,21 +54,27 @@ func (l *listeners) begin(c *conn) {
 	}
 	go func() {
 		defer close(done)
-		sub := c.client.Subscribe(ctx, c.wakes())
-		defer sub.Close() //nolint:errcheck // nothing is written on it
-		messages := sub.ChannelWithSubscriptions()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case m, ok := <-messages:
-				if !ok {
-					return
-				}
-				l.wake(m)
-			}
-		}
+		c.follow(ctx, l.wake)
 	}()
+}
+
+// follow passes on the wake-ups until ctx ends. It passes on a [redis.Subscription] first,
+// and whenever the connection is a new one: earlier messages may have been missed.
+func (s *conn) follow(ctx context.Context, to func(m any)) {
+	sub := s.client.Subscribe(ctx, s.wakes())
+	defer sub.Close() //nolint:errcheck // nothing is written on it
+	messages := sub.ChannelWithSubscriptions()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m, ok := <-messages:
+			if !ok {
+				return
+			}
+			to(m)
+		}
+	}
 }
 
 // wake wakes the listeners of the partition that a message names, or all of

@@ -44,30 +44,19 @@ func (s *sweeper) run(ctx context.Context) {
 // listen passes the wake-ups on. A subscription that is new may have missed
 // earlier ones, so everything is swept after it.
 func (s *sweeper) listen(ctx context.Context) {
-	sub := s.d.store.client.Subscribe(ctx, s.d.store.wakes())
-	defer sub.Close() //nolint:errcheck // nothing is written on it
-	messages := sub.ChannelWithSubscriptions()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m, ok := <-messages:
-			if !ok {
-				return
+	s.d.store.follow(ctx, func(m any) {
+		switch m := m.(type) {
+		case *redis.Message:
+			if w, ok := parseWakes(m.Payload); ok {
+				s.pass(w)
 			}
-			switch m := m.(type) {
-			case *redis.Message:
-				if w, ok := parseWakes(m.Payload); ok {
-					s.pass(w)
-				}
-			case *redis.Subscription:
-				select {
-				case s.subscribed <- struct{}{}:
-				default: // the sweep that is to come is late enough
-				}
+		case *redis.Subscription:
+			select {
+			case s.subscribed <- struct{}{}:
+			default: // the sweep that is to come is late enough
 			}
 		}
-	}
+	})
 }
 
 // pass tells the loops what a message says.
