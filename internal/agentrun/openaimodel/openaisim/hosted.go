@@ -34,14 +34,6 @@ func (s *Server) SkipApproval(tools ...string) {
 	s.unasked = tools
 }
 
-// LoseCalls makes the provider leave out, from its answers, what became of the calls
-// that it made.
-func (s *Server) LoseCalls(lose bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loses = lose
-}
-
 // run makes a call, and returns its output or its error.
 func (s *Server) run(c HostedCall) (output, failure *string) {
 	s.mu.Lock()

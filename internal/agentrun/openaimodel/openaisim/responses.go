@@ -113,12 +113,7 @@ func (s *Server) respond(r responsesRequest, body []byte, ran []outputItem, repl
 			a.Output = append(a.Output, listing(t))
 		}
 	}
-	s.mu.Lock()
-	loses := s.loses
-	s.mu.Unlock()
-	if !loses {
-		a.Output = append(a.Output, ran...)
-	}
+	a.Output = append(a.Output, ran...)
 	if f.Kind != NoChoices && f.Kind != Empty {
 		a.Output = append(a.Output, s.said(r, reply)...)
 	}

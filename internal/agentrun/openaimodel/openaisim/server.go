@@ -31,7 +31,6 @@ type Server struct {
 	hosts    map[string]func(args string) (string, error)
 	hosted   []HostedCall
 	unasked  []string
-	loses    bool
 }
 
 // A Request is a call of the chat completions endpoint or of the responses endpoint
