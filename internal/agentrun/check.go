@@ -86,7 +86,7 @@ func (c *Catalog) objection(ctx context.Context, spec Spec, call approvals.ToolC
 		retry    *RetryError
 		failed   *FailedError
 	)
-	wrong := argumentErrors(err)
+	wrong := ArgumentErrors(err)
 	switch {
 	case errors.As(err, &asked), errors.As(err, &deferred):
 		return nil
@@ -136,17 +136,17 @@ func (c *Catalog) tool(agent, name string) (Tool, error) {
 	return found, nil
 }
 
-// argumentErrors returns all of them in the tree of err.
-func argumentErrors(err error) []*ArgumentError {
+// ArgumentErrors returns all of them in the tree of err.
+func ArgumentErrors(err error) []*ArgumentError {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *ArgumentError:
 		return []*ArgumentError{e}
 	case interface{ Unwrap() error }:
-		return argumentErrors(e.Unwrap())
+		return ArgumentErrors(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		var all []*ArgumentError
 		for _, inner := range e.Unwrap() {
-			all = append(all, argumentErrors(inner)...)
+			all = append(all, ArgumentErrors(inner)...)
 		}
 		return all
 	}

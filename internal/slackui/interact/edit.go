@@ -209,7 +209,7 @@ func editedView(at respond.Subject, args []byte, sum []card.Difference, approved
 // notEdited explains a change that was not made: under the inputs if it can be
 // corrected there, instead of the form if not.
 func (s *edits) notEdited(ctx context.Context, p inbound.Interaction, at respond.Subject, f form.EditForm, err error) (inbound.Reply, error) {
-	wrong := argumentErrors(err)
+	wrong := agentrun.ArgumentErrors(err)
 	words, known := respond.Explain(err, at)
 	if len(wrong) == 0 && !known {
 		return inbound.Reply{}, err
@@ -275,23 +275,6 @@ func refuseForm(f form.EditForm, args []byte, words string, reopen func() (slack
 // underFirst says something under the first input.
 func underFirst(f form.EditForm, words string) inbound.Reply {
 	return inbound.Under(map[string]string{f.Fields[0].Key(): words})
-}
-
-// argumentErrors returns all of them in the tree of err.
-func argumentErrors(err error) []*agentrun.ArgumentError {
-	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
-	case *agentrun.ArgumentError:
-		return []*agentrun.ArgumentError{e}
-	case interface{ Unwrap() error }:
-		return argumentErrors(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		var all []*agentrun.ArgumentError
-		for _, inner := range e.Unwrap() {
-			all = append(all, argumentErrors(inner)...)
-		}
-		return all
-	}
-	return nil
 }
 
 // originOf is where a form comes from whose button was pressed: in a card, in a review, or
