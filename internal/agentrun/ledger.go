@@ -86,6 +86,28 @@ func (t tally) enter(ctx context.Context, run Run, c approvals.ToolCall, at, sin
 	return true, nil
 }
 
+// rule has judge rule on a call that nobody has approved. One that may run is entered
+// in the ledger, if there is one, and ruled on once more.
+func (t tally) rule(ctx context.Context, run Run, c approvals.ToolCall, now func() time.Time, log *slog.Logger, judge func() approvals.Ruling) approvals.Ruling {
+	ruling := judge()
+	if _, permitted := ruling.(approvals.Permit); !permitted {
+		return ruling
+	}
+	entered, err := t.enter(ctx, run, c, now(), time.Time{})
+	if err != nil {
+		log.ErrorContext(ctx, "ledger failed", slog.String("run", string(run.ID)), slog.String("call", string(c.ID)), slog.String("err", class(err)))
+		return approvals.Ask{Requirement: t.policy.Strictest(now()), Why: whyNoRuling, Unjudged: true}
+	}
+	if !entered {
+		return ruling
+	}
+	ruling = judge()
+	if _, permitted := ruling.(approvals.Permit); !permitted {
+		t.leave(ctx, run, c, log)
+	}
+	return ruling
+}
+
 // leave gives the place back. If that fails, the call is counted though it did
 // not go ahead, which only makes the policy stricter.
 func (t tally) leave(ctx context.Context, run Run, c approvals.ToolCall, log *slog.Logger) {

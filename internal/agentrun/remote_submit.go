@@ -179,33 +179,15 @@ func (r *Runner) enterApproved(ctx context.Context, of func(context.Context) (Re
 
 func (r *Runner) tally() tally { return tally{policy: r.c.Policy, ledger: r.c.Ledger} }
 
-// ruleRemote rules on a call of a remote request. Like one that runs here, a
-// call that may run is entered in the ledger and ruled on once more.
+// ruleRemote rules on a call of a remote request, like one that runs here.
 func (r *Runner) ruleRemote(ctx context.Context, run Run, q approvals.Proposal) approvals.Ruling {
-	t, log := r.tally(), r.c.Log.With(slog.String("run", string(run.ID)), slog.String("call", string(q.Call.ID)))
+	t := r.tally()
 	q = t.propose(run, q)
-	judge := func() approvals.Ruling {
-		ruling, err := ruled(ctx, r.c.Policy, q)
+	return t.rule(ctx, run, q.Call, func() time.Time { return q.At }, r.c.Log, func() approvals.Ruling {
+		ruling, err := ruled(ctx, t.policy, q)
 		if err != nil {
-			log.ErrorContext(ctx, "policy failed", slog.String("err", class(err)))
+			r.c.Log.ErrorContext(ctx, "policy failed", slog.String("run", string(run.ID)), slog.String("call", string(q.Call.ID)), slog.String("err", class(err)))
 		}
 		return ruling
-	}
-	ruling := judge()
-	if _, permitted := ruling.(approvals.Permit); !permitted {
-		return ruling
-	}
-	entered, err := t.enter(ctx, run, q.Call, q.At, time.Time{})
-	if err != nil {
-		log.ErrorContext(ctx, "ledger failed", slog.String("err", class(err)))
-		return approvals.Ask{Requirement: r.c.Policy.Strictest(q.At), Why: whyNoRuling, Unjudged: true}
-	}
-	if !entered {
-		return ruling
-	}
-	ruling = judge()
-	if _, permitted := ruling.(approvals.Permit); !permitted {
-		t.leave(ctx, run, q.Call, r.c.Log)
-	}
-	return ruling
+	})
 }

@@ -244,7 +244,8 @@ func (r *rulings) gate(ctx context.Context, p *plan, c Call, raise error) (appro
 // approval, even for a call that runs elsewhere. It never lifts a gate.
 func (r *rulings) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
 	p.gate, p.ruledAt = gate, r.session.now()
-	switch ruling := r.rule(ctx, run, p).(type) {
+	judge := func() approvals.Ruling { return r.judge(ctx, run, p) }
+	switch ruling := r.rule(ctx, run, p.call, r.session.now, r.session.claim.log, judge).(type) {
 	case approvals.Permit:
 	case approvals.Refuse:
 		p.refuse(ruling, r.session.now())
@@ -259,28 +260,6 @@ const (
 	whyNoRuling = "The policy could not judge this call, so it needs every approval that the policy can ask for."
 	whyPermit   = "The tool asks for approval and the policy names no approvers for it, so it needs every approval that the policy can ask for."
 )
-
-// rule rules on a call that nobody has approved. One that may run is entered in
-// the ledger, if there is one, and ruled on once more.
-func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
-	ruling := r.judge(ctx, run, p)
-	if _, permitted := ruling.(approvals.Permit); !permitted {
-		return ruling
-	}
-	entered, err := r.enter(ctx, run, p.call, r.session.now(), time.Time{})
-	if err != nil {
-		r.session.log(ctx, slog.LevelError, "ledger failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
-		return approvals.Ask{Requirement: r.policy.Strictest(r.session.now()), Why: whyNoRuling, Unjudged: true}
-	}
-	if !entered {
-		return ruling
-	}
-	ruling = r.judge(ctx, run, p)
-	if _, permitted := ruling.(approvals.Permit); !permitted {
-		r.leave(ctx, run, p.call, r.session.claim.log)
-	}
-	return ruling
-}
 
 // judge asks the policy and fails closed: only a Permit for a call whose tool
 // asks for no approval stays one.
