@@ -3,7 +3,6 @@ package agentrun
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -44,7 +43,6 @@ type RemoteCall struct {
 	Summary   string
 	Severity  approvals.Severity
 	Gate      approvals.Gate  // why the tool itself asks, if it does
-	Metadata  json.RawMessage // a JSON object for the approvers, or nil
 	WriteOnly []string        // JSON pointers of arguments that people see as a length only
 	Place     approvals.Place // where it would run
 	Reason    string          // what the agent says about it; quoted

@@ -51,8 +51,6 @@ func (q RemoteRequest) check() error {
 			return fmt.Errorf("%w: call %q names no tool", approvals.ErrInvalid, string(c.ID))
 		case used[c.ID]:
 			return fmt.Errorf("%w: two calls have the id %q", approvals.ErrInvalid, string(c.ID))
-		case c.Metadata != nil && (len(c.Metadata) > approvals.MaxArgs || object(c.Metadata) == nil):
-			return fmt.Errorf("%w: the metadata of call %q is not a JSON object of at most %d bytes", approvals.ErrInvalid, string(c.ID), approvals.MaxArgs)
 		}
 		used[c.ID] = true
 		if err := approvals.CheckArgs(c.Args); err != nil {
@@ -109,7 +107,7 @@ func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest)
 		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall, Place: c.Place})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
 		deferral := approvals.Deferral{
-			Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Severity: c.Severity, Place: c.Place,
+			Call: c.ToolCall, Gate: c.Gate, WriteOnly: c.WriteOnly, Summary: c.Summary, Severity: c.Severity, Place: c.Place,
 		}
 		if len(q.Ruled.rulings) == len(q.Calls) {
 			ruled = q.Ruled

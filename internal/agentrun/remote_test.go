@@ -229,14 +229,13 @@ func TestARemoteCallIsRuledOnLikeOurs(t *testing.T) {
 func TestAMalformedRemoteRequestLeavesNothing(t *testing.T) {
 	d := newRemoteAdapter(t)
 	for name, spoil := range map[string]func(*agentrun.RemoteRequest){
-		"no executor":   func(q *agentrun.RemoteRequest) { q.Executor = "" },
-		"no key":        func(q *agentrun.RemoteRequest) { q.Key = "" },
-		"no requester":  func(q *agentrun.RemoteRequest) { q.Requester = "" },
-		"no calls":      func(q *agentrun.RemoteRequest) { q.Calls = nil },
-		"one id twice":  func(q *agentrun.RemoteRequest) { q.Calls[1].ID = "c0" },
-		"no name":       func(q *agentrun.RemoteRequest) { q.Calls[0].Name = "" },
-		"a key twice":   func(q *agentrun.RemoteRequest) { q.Calls[0].Args = []byte(`{"a":1,"a":2}`) },
-		"metadata list": func(q *agentrun.RemoteRequest) { q.Calls[0].Metadata = []byte(`[]`) },
+		"no executor":  func(q *agentrun.RemoteRequest) { q.Executor = "" },
+		"no key":       func(q *agentrun.RemoteRequest) { q.Key = "" },
+		"no requester": func(q *agentrun.RemoteRequest) { q.Requester = "" },
+		"no calls":     func(q *agentrun.RemoteRequest) { q.Calls = nil },
+		"one id twice": func(q *agentrun.RemoteRequest) { q.Calls[1].ID = "c0" },
+		"no name":      func(q *agentrun.RemoteRequest) { q.Calls[0].Name = "" },
+		"a key twice":  func(q *agentrun.RemoteRequest) { q.Calls[0].Args = []byte(`{"a":1,"a":2}`) },
 	} {
 		q := request("k1", "gated", "free")
 		spoil(&q)
@@ -296,14 +295,6 @@ func TestKeysThatAreNoTextAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, approvals.ErrInvalid, name)
 		}
 	}
-}
-
-// TestAMountainOfMetadataIsRefused: what is stored has a limit, like arguments.
-func TestAMountainOfMetadataIsRefused(t *testing.T) {
-	d, q := newRemoteAdapter(t), request("k1", "gated")
-	q.Calls[0].Metadata = []byte(`{"x":"` + strings.Repeat("x", approvals.MaxArgs) + `"}`)
-	_, err := d.runner.Submit(t.Context(), q)
-	require.ErrorIs(t, err, approvals.ErrInvalid)
 }
 
 func TestEverythingThatAnAgentHandsInIsInOnePartition(t *testing.T) {

@@ -55,7 +55,6 @@ func TestACallFromElsewhereHasTheSummaryOfTheRuleOrTheConfiguration(t *testing.T
 	d.policy.by["ruled"] = approvals.Ask{Requirement: signedBy("bob"), Summary: "Count {args.n} by the rule"}
 	q := request("k1", "ruled", "gated", "gated")
 	q.Calls[0].Summary, q.Calls[1].Summary = "Count {args.n} as configured", "Count {args.n} as configured"
-	q.Calls[2].Metadata = json.RawMessage(`{"summary":"Read nothing at all"}`)
 	got, err := d.runner.Submit(t.Context(), q)
 	require.NoError(t, err)
 	var lines []string
