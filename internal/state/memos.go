@@ -58,12 +58,8 @@ func (s *Store) MemoVersion(ctx context.Context, id, surface string) (int64, err
 // same and the entry stays, because there is more to do. If there is no memo and
 // data is nil, none is stored.
 func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	k, p, err := s.memo(id, surface)
+	ch, k, p, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data})
 	if err != nil {
-		return err
-	}
-	ch := newChangeOf(p, k)
-	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data}); err != nil {
 		return err
 	}
 	if drawn > 0 {
@@ -99,15 +95,11 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 // Redraw stores the bytes like [Store.CommitMemo]. In the same step the document becomes
 // due for work of the kind, so that what was drawn of it is drawn again.
 func (s *Store) Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error {
-	k, p, err := s.memo(id, surface)
+	ch, _, p, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data})
 	if err != nil {
 		return err
 	}
 	if _, err := p.document(Kind(kind), id); err != nil {
-		return err
-	}
-	ch := newChangeOf(p, k)
-	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data}); err != nil {
 		return err
 	}
 	w := newDueChanges(s, p, ch)
@@ -141,12 +133,8 @@ func (s *Store) MemoParts(ctx context.Context, id, surface string) (data []byte,
 
 // ChangeMemo stores a memo and its parts like CommitMemo.
 func (s *Store) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
-	k, p, err := s.memo(m.ID, m.Surface)
+	ch, _, _, err := s.memoChange(m)
 	if err != nil {
-		return err
-	}
-	ch := newChangeOf(p, k)
-	if err := putMemo(ch, p, m); err != nil {
 		return err
 	}
 	return wrap(s.apply(ctx, ch), "commit memo %s of %s", m.Surface, m.ID)
@@ -156,12 +144,8 @@ func (s *Store) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
 // durable as a commit that was answered. An [approvals.ErrNotDurable] says that it is
 // stored and may be lost.
 func (s *Store) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
-	k, p, err := s.memo(id, surface)
+	ch, _, _, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data})
 	if err != nil {
-		return err
-	}
-	ch := newChangeOf(p, k)
-	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data}); err != nil {
 		return err
 	}
 	return wrap(s.applyBehind(ctx, ch), "keep memo %s of %s", surface, id)
@@ -171,16 +155,22 @@ func (s *Store) KeepMemo(ctx context.Context, id, surface string, data []byte, v
 // is, otherwise [approvals.ErrConflict]. After a failover the same version of a memo may be
 // the change of another process.
 func (s *Store) RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error {
-	k, p, err := s.memo(id, surface)
+	ch, k, _, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: to})
 	if err != nil {
 		return err
 	}
-	ch := newChangeOf(p, k)
 	ch.wantField(k, fieldDoc, string(is))
-	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: to}); err != nil {
-		return err
-	}
 	return wrap(s.apply(ctx, ch), "revert memo %s of %s", surface, id)
+}
+
+// memoChange returns a change that stores the memo.
+func (s *Store) memoChange(m agentrun.MemoChange) (*change, hashKey, partition, error) {
+	k, p, err := s.memo(m.ID, m.Surface)
+	if err != nil {
+		return nil, "", partition{}, err
+	}
+	ch := newChangeOf(p, k)
+	return ch, k, p, putMemo(ch, p, m)
 }
 
 func putMemo(ch *change, p partition, m agentrun.MemoChange) error {
