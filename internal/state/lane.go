@@ -71,39 +71,27 @@ func (a *lane) join(t Task) *member {
 }
 
 // hurry says that an urgent item is handled, until over is called.
-func (a *lane) hurry() (over func()) {
-	a.mu.Lock()
-	a.urgent++
-	a.mu.Unlock()
-	end := sync.OnceFunc(func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.urgent--; a.urgent == 0 {
-			a.tell()
-		}
-	})
-	limit := time.AfterFunc(urgentFor, end)
-	return func() {
-		limit.Stop()
-		end()
-	}
-}
+func (a *lane) hurry() (over func()) { return a.count(&a.urgent, 0, urgentFor) }
 
 // attend says that a person waits for an answer, until over is called.
-func (a *lane) attend() (over func()) {
+func (a *lane) attend() (over func()) { return a.count(&a.people, crowd, attendedFor) }
+
+// count counts one more of n, until over is called and for no longer than limit. When n
+// falls to low, there may be room for a member that waits.
+func (a *lane) count(n *int, low int, limit time.Duration) (over func()) {
 	a.mu.Lock()
-	a.people++
+	*n++
 	a.mu.Unlock()
 	end := sync.OnceFunc(func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.people--; a.people == crowd {
+		if *n--; *n == low {
 			a.tell()
 		}
 	})
-	limit := time.AfterFunc(attendedFor, end)
+	timer := time.AfterFunc(limit, end)
 	return func() {
-		limit.Stop()
+		timer.Stop()
 		end()
 	}
 }
