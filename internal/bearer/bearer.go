@@ -64,7 +64,6 @@ type Config struct {
 	Agents func() []Agent // those of now: the guard asks for every request
 	Now    func() time.Time
 	Log    *slog.Logger
-	HTTP   *http.Client // fetches keys; nil for one with a timeout and without redirects
 	// Proxies stand between agents and the guard, and say in X-Forwarded-For who sends.
 	Proxies []netip.Prefix
 }
@@ -80,14 +79,11 @@ type Guard struct {
 
 // New returns a guard.
 func New(c Config) *Guard {
-	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(c.HTTP), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
+	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
 }
 
 // fetching is the client that fetches keys.
-func fetching(given *http.Client) *http.Client {
-	if given != nil {
-		return given
-	}
+func fetching() *http.Client {
 	return &http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}

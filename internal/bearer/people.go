@@ -42,7 +42,6 @@ type PeopleConfig struct {
 	Issuers []Issuer
 	Now     func() time.Time
 	Log     *slog.Logger
-	HTTP    *http.Client   // as in [Config]
 	Proxies []netip.Prefix // as in [Config]
 }
 
@@ -55,7 +54,7 @@ type People struct {
 
 // NewPeople returns the people of the configuration.
 func NewPeople(c PeopleConfig) *People {
-	return &People{c: c, keys: keyring{http: fetching(c.HTTP), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
+	return &People{c: c, keys: keyring{http: fetching(), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
 }
 
 // Prove returns the person that the request's Authorization header proves. The
