@@ -70,23 +70,42 @@ type Config struct {
 
 // A Guard proves agents. It is safe for concurrent use.
 type Guard struct {
+	prover
+
 	agents func() []Agent
+}
+
+// New returns a guard.
+func New(c Config) *Guard {
+	return &Guard{newProver(c.Now, c.Log, c.Proxies), c.Agents}
+}
+
+// A prover is what a [Guard] and [People] have in common.
+type prover struct {
 	now    func() time.Time
 	log    *slog.Logger
 	keys   keyring
 	failed failures
 }
 
-// New returns a guard.
-func New(c Config) *Guard {
-	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
-}
-
-// fetching is the client that fetches keys.
-func fetching() *http.Client {
-	return &http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+func newProver(now func() time.Time, log *slog.Logger, proxies []netip.Prefix) prover {
+	fetches := &http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
+	return prover{now: now, log: log, keys: keyring{http: fetches, now: now, log: log}, failed: failures{now: now, proxies: proxies}}
+}
+
+// refused counts and logs a request that proves nobody, and returns the reason that its
+// sender is told.
+func (p *prover) refused(r *http.Request, err error, msg string) error {
+	if err == nil || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	if after, limited := p.failed.add(r); limited {
+		return &LimitedError{After: after}
+	}
+	p.log.InfoContext(r.Context(), msg, slog.String("from", p.failed.from(r).String()), slog.Any("err", err)) //nolint:sloglint // the callers' messages are static
+	return err
 }
 
 // maxToken is how many bytes a credential may have.
@@ -97,14 +116,7 @@ const maxToken = 8 << 10
 // never quotes the credential.
 func (g *Guard) Prove(r *http.Request) (Agent, error) {
 	a, err := g.prove(r)
-	if err == nil || errors.Is(err, ErrUnavailable) {
-		return a, err
-	}
-	if after, limited := g.failed.add(r); limited {
-		return Agent{}, &LimitedError{After: after}
-	}
-	g.log.InfoContext(r.Context(), "a request proved no agent", slog.String("from", g.failed.from(r).String()), slog.Any("err", err))
-	return Agent{}, err
+	return a, g.refused(r, err, "a request proved no agent")
 }
 
 // Proves reports whether the request still proves the agent: its token may have
@@ -131,9 +143,6 @@ func credential(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// isJWT reports whether the token has the form of a JSON Web Token.
-func isJWT(token string) bool { return strings.Count(token, ".") == 2 }
-
 func (g *Guard) prove(r *http.Request) (Agent, error) {
 	token, err := credential(r)
 	if err != nil {
@@ -143,13 +152,11 @@ func (g *Guard) prove(r *http.Request) (Agent, error) {
 	if a, ok := byToken(agents, SumOf(token)); ok {
 		return a, nil
 	}
-	if !isJWT(token) {
-		return Agent{}, ErrRefused
+	parsed, said, err := g.readJWT(r, token)
+	if err != nil {
+		return Agent{}, err
 	}
-	if after, limited := g.failed.limited(r); limited {
-		return Agent{}, &LimitedError{After: after} // signatures take time to verify
-	}
-	return g.byJWT(r.Context(), agents, token)
+	return g.byJWT(r.Context(), agents, parsed, said)
 }
 
 // byToken compares the sum with all sums, so that the time says nothing about

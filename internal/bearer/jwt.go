@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -24,34 +26,46 @@ const leeway = 30 * time.Second
 // minRSA is how many bits a key of RSA must have.
 const minRSA = 2048
 
-// byJWT returns the agent whose issuer, audience and subject are those of the
-// token, if a key of its issuer has signed it and it has not ended.
-func (g *Guard) byJWT(ctx context.Context, agents []Agent, token string) (Agent, error) {
-	parsed, err := jwt.ParseSigned(token, algorithms)
-	if err != nil || len(parsed.Headers) != 1 {
-		return Agent{}, ErrRefused
+// readJWT reads a JSON Web Token, and what it says without proof.
+func (p *prover) readJWT(r *http.Request, token string) (parsed *jwt.JSONWebToken, said jwt.Claims, err error) {
+	if strings.Count(token, ".") != 2 {
+		return nil, said, ErrRefused
 	}
-	var said jwt.Claims
-	if err := parsed.UnsafeClaimsWithoutVerification(&said); err != nil {
-		return Agent{}, ErrRefused
+	if after, limited := p.failed.limited(r); limited {
+		return nil, said, &LimitedError{After: after} // signatures take time to verify
 	}
+	parsed, err = jwt.ParseSigned(token, algorithms)
+	if err != nil || len(parsed.Headers) != 1 || parsed.UnsafeClaimsWithoutVerification(&said) != nil {
+		return nil, said, ErrRefused
+	}
+	return parsed, said, nil
+}
+
+// claims returns the claims of a token, if a key of its issuer has signed it, they match
+// and it has not ended. It reads more of them, too. issuer says in the log whose keys
+// cannot be read.
+func (p *prover) claims(ctx context.Context, from string, token *jwt.JSONWebToken, matches func(jwt.Claims) bool, issuer slog.Attr, more ...any) (claims jwt.Claims, err error) {
+	err = p.keys.verify(ctx, from, token, append(more, &claims)...)
+	if errors.Is(err, ErrUnavailable) {
+		p.log.ErrorContext(ctx, "cannot read the keys of an issuer", issuer, slog.Any("err", err))
+		return claims, ErrUnavailable
+	}
+	if err == nil && !matches(claims) {
+		err = ErrRefused
+	}
+	if err == nil {
+		err = valid(claims, p.now())
+	}
+	return claims, err
+}
+
+// byJWT returns the agent whose issuer, audience and subject are those of the token.
+func (g *Guard) byJWT(ctx context.Context, agents []Agent, token *jwt.JSONWebToken, said jwt.Claims) (Agent, error) {
 	for _, a := range agents {
 		if a.JWT == nil || !a.JWT.matches(said) {
 			continue
 		}
-		var claims jwt.Claims
-		err := g.keys.verify(ctx, a.JWT.Keys, parsed, &claims)
-		if errors.Is(err, ErrUnavailable) {
-			g.log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("agent", a.Client.Name), slog.Any("err", err))
-			return Agent{}, ErrUnavailable
-		}
-		if err == nil && !a.JWT.matches(claims) {
-			err = ErrRefused
-		}
-		if err == nil {
-			err = valid(claims, g.now())
-		}
-		if err != nil {
+		if _, err := g.claims(ctx, a.JWT.Keys, token, a.JWT.matches, slog.String("agent", a.Client.Name)); err != nil {
 			return Agent{}, err
 		}
 		a.Client.Credential = a.JWT.id()

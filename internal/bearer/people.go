@@ -3,7 +3,6 @@ package bearer
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -47,28 +46,22 @@ type PeopleConfig struct {
 
 // People prove who sends a request. They are safe for concurrent use.
 type People struct {
-	c      PeopleConfig
-	keys   keyring
-	failed failures
+	prover
+
+	tokens  func() []Token
+	issuers []Issuer
 }
 
 // NewPeople returns the people of the configuration.
 func NewPeople(c PeopleConfig) *People {
-	return &People{c: c, keys: keyring{http: fetching(), now: c.Now, log: c.Log}, failed: failures{now: c.Now, proxies: c.Proxies}}
+	return &People{newProver(c.Now, c.Log, c.Proxies), c.Tokens, c.Issuers}
 }
 
 // Prove returns the person that the request's Authorization header proves. The
 // errors are those of [Guard.Prove].
 func (g *People) Prove(r *http.Request) (Person, error) {
 	p, err := g.prove(r)
-	if err == nil || errors.Is(err, ErrUnavailable) {
-		return p, err
-	}
-	if after, limited := g.failed.add(r); limited {
-		return Person{}, &LimitedError{After: after}
-	}
-	g.c.Log.InfoContext(r.Context(), "a request proved no person", slog.String("from", g.failed.from(r).String()), slog.Any("err", err))
-	return Person{}, err
+	return p, g.refused(r, err, "a request proved no person")
 }
 
 func (g *People) prove(r *http.Request) (Person, error) {
@@ -77,7 +70,7 @@ func (g *People) prove(r *http.Request) (Person, error) {
 		return Person{}, err
 	}
 	sum, found := SumOf(token), Person{}
-	for _, t := range g.c.Tokens() { // all of them, so that the time says nothing
+	for _, t := range g.tokens() { // all of them, so that the time says nothing
 		if subtle.ConstantTimeCompare(t.Sum[:], sum[:]) == 1 {
 			found = Person{User: t.User}
 		}
@@ -85,13 +78,11 @@ func (g *People) prove(r *http.Request) (Person, error) {
 	if found.User != "" {
 		return found, nil
 	}
-	if !isJWT(token) {
-		return Person{}, ErrRefused
+	parsed, said, err := g.readJWT(r, token)
+	if err != nil {
+		return Person{}, err
 	}
-	if after, limited := g.failed.limited(r); limited {
-		return Person{}, &LimitedError{After: after}
-	}
-	return g.byJWT(r.Context(), token)
+	return g.byJWT(r.Context(), parsed, said)
 }
 
 // identity are the claims that say who somebody is.
@@ -101,32 +92,16 @@ type identity struct {
 }
 
 // byJWT returns the person of a token that a listed issuer has signed for us.
-func (g *People) byJWT(ctx context.Context, token string) (Person, error) {
-	parsed, err := jwt.ParseSigned(token, algorithms)
-	if err != nil || len(parsed.Headers) != 1 {
-		return Person{}, ErrRefused
-	}
-	var said jwt.Claims
-	if parsed.UnsafeClaimsWithoutVerification(&said) != nil {
-		return Person{}, ErrRefused
-	}
-	for _, i := range g.c.Issuers {
+func (g *People) byJWT(ctx context.Context, token *jwt.JSONWebToken, said jwt.Claims) (Person, error) {
+	for _, i := range g.issuers {
 		if i.Issuer == "" || i.Audience == "" || said.Issuer != i.Issuer {
 			continue
 		}
-		var claims jwt.Claims
+		matches := func(c jwt.Claims) bool {
+			return c.Issuer == i.Issuer && c.Audience.Contains(i.Audience) && c.Subject != ""
+		}
 		var who identity
-		err := g.keys.verify(ctx, i.Keys, parsed, &claims, &who)
-		if errors.Is(err, ErrUnavailable) {
-			g.c.Log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("issuer", i.Issuer), slog.Any("err", err))
-			return Person{}, ErrUnavailable
-		}
-		if err == nil && (claims.Issuer != i.Issuer || !claims.Audience.Contains(i.Audience) || claims.Subject == "") {
-			err = ErrRefused
-		}
-		if err == nil {
-			err = valid(claims, g.c.Now())
-		}
+		claims, err := g.claims(ctx, i.Keys, token, matches, slog.String("issuer", i.Issuer), &who)
 		if err != nil {
 			return Person{}, err
 		}
