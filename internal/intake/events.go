@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -152,8 +151,7 @@ type Filter struct {
 	Group      string
 	ExternalID string
 	State      State
-	Since      time.Time // they were made after it
-	Limit      int       // 0 for [DefaultList]
+	Limit      int // 0 for [DefaultList]
 }
 
 // DefaultList is how many requests are listed if the filter does not say.
@@ -177,7 +175,7 @@ func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, erro
 	var all []Request
 	for i := len(d.Recent) - 1; i >= 0 && len(all) < f.Limit; i-- {
 		of := d.Recent[i]
-		if f.Group != "" && of.Group != f.Group || f.ExternalID != "" && of.External != f.ExternalID || !of.At.After(f.Since) {
+		if f.Group != "" && of.Group != f.Group || f.ExternalID != "" && of.External != f.ExternalID {
 			continue
 		}
 		var r Request
