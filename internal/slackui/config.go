@@ -35,10 +35,8 @@ type Config struct {
 	BotToken      func() string
 	SigningSecret func() string
 	// AppToken, if it is set, opens connections in Socket Mode; then the
-	// signing secret is not needed. Sockets is how many are held; default 2,
-	// and Slack allows ten, all processes of the app together.
+	// signing secret is not needed.
 	AppToken   func() string
-	Sockets    int
 	APIURL     string            // of the Web API; default Slack's own
 	Transport  http.RoundTripper // of the calls of the Web API; nil is that of net/http
 	Team       string            // the one workspace, or organization, that installed the app
@@ -172,9 +170,6 @@ func (c Config) validate() error {
 	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {
 		problems = append(problems, errors.New("slackui: the API URL must be an absolute http or https URL"))
 	}
-	if c.Sockets < 0 || c.Sockets > inbound.SlackSockets {
-		problems = append(problems, fmt.Errorf("slackui: the number of sockets must be 1 to %d, not %d", inbound.SlackSockets, c.Sockets))
-	}
 	if c.Membership < 0 {
 		problems = append(problems, errors.New("slackui: the age of a membership cannot be negative"))
 	}
@@ -269,7 +264,7 @@ func New(c Config) (*UI, error) {
 	ui.ToolCards = tools
 	ui.Answers = &bulk.Answers{Sheets: h.Sheets, Results: h.Results, Memos: c.Memos, Now: c.Now, Log: c.Log}
 	if c.overSocket() {
-		ui.Socket = inbound.NewSocket(inbound.SocketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Answered: c.Answered, Now: c.Now, Log: c.Log}, ui.Server)
+		ui.Socket = inbound.NewSocket(inbound.SocketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Answered: c.Answered, Now: c.Now, Log: c.Log}, ui.Server)
 		h.Slash.Linked = ui.Socket.Ready
 	}
 	return ui, nil

@@ -26,10 +26,6 @@ const (
 	longestWait    = time.Minute
 )
 
-// SlackSockets is how many connections Slack allows an app, all its processes
-// together: https://docs.slack.dev/apis/events-api/using-socket-mode.
-const SlackSockets = 10
-
 // Why there is no connection.
 var (
 	errNoSocket       = errors.New("no connection to Slack is open yet")
