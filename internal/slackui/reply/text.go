@@ -1,6 +1,7 @@
 package reply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,33 +248,21 @@ func failed(run agentrun.Run, closed bool, done effects) blockkit.Message {
 	if closed {
 		where = sayTryElsewhere
 	}
-	words := blockkit.Brief(run.Failure, 1000)
-	if words == "" {
-		words = sayNotFinished
-	}
-	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(sayNotFinishedMark, blockkit.Bold), blockkit.Say(words))}
-	said, what := done.paras()
-	paras = append(paras, what...)
-	paras = append(paras, blockkit.Line(blockkit.Say(sayNoRetry+where)))
-	return blockkit.Message{
-		Text:   blockkit.Escape(sayNotFinishedWhy + blockkit.Clip(words, 300) + said),
-		Blocks: []slack.Block{blockkit.RichText(paras...)},
-	}
+	return stopped(run, sayNotFinishedMark, sayNotFinishedWhy, sayNotFinished, done, blockkit.Say(sayNoRetry+where))
 }
 
 func parked(run agentrun.Run, done effects) blockkit.Message {
-	words := blockkit.Brief(run.Failure, 1000)
-	if words == "" {
-		words = sayEffectUnknown
-	}
-	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(sayMustCheckMark, blockkit.Bold), blockkit.Say(words))}
+	return stopped(run, sayMustCheckMark, sayMustCheckWhy, sayEffectUnknown, done,
+		blockkit.Say(sayNotRepeated), blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say("."))
+}
+
+// stopped says why a run does not continue, what it has done, and what to do next.
+func stopped(run agentrun.Run, mark, why, unknown string, done effects, next ...blockkit.Span) blockkit.Message {
+	words := cmp.Or(blockkit.Brief(run.Failure, 1000), unknown)
 	said, what := done.paras()
-	paras = append(paras, what...)
-	paras = append(paras, blockkit.Line(
-		blockkit.Say(sayNotRepeated),
-		blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say(".")))
+	paras := slices.Concat([]blockkit.Para{blockkit.Line(blockkit.Styled(mark, blockkit.Bold), blockkit.Say(words))}, what, []blockkit.Para{blockkit.Line(next...)})
 	return blockkit.Message{
-		Text:   blockkit.Escape(sayMustCheckWhy + blockkit.Clip(words, 300) + said),
+		Text:   blockkit.Escape(why + blockkit.Clip(words, 300) + said),
 		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
