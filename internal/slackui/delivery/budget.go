@@ -90,52 +90,50 @@ func channelID(kind, team, channel string) string {
 // take takes slots for these messages, from the first on, and returns for how many
 // the budget of the channel had room. If the store does not answer, that is an error
 // and never a full budget. After too many lost races it is a [*slackapi.LaterError].
-func (b *Budget) take(ctx context.Context, channel string, what ...string) (int, error) {
-	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now, Derived: b.Log}, channelID("budget", b.Team, channel)
-	for range memo.Attempts {
-		n, version, err := l.Load(ctx, id)
-		if err != nil {
-			return 0, err
+func (b *Budget) take(ctx context.Context, channel string, what ...string) (granted int, err error) {
+	err = b.change(ctx, channelID("budget", b.Team, channel), func(s *spent, now time.Time) (bool, error) {
+		s.forget(now)
+		granted = s.room(what, b.limit(channel))
+		if !slices.ContainsFunc(what[:granted], func(w string) bool { return !s.has(w) }) {
+			return false, nil // nothing new: there is nothing to write
 		}
-		now := b.Now()
-		n.Body.forget(now)
-		granted := n.Body.room(what, b.limit(channel))
-		if slices.IndexFunc(what[:granted], func(w string) bool { return !n.Body.has(w) }) < 0 {
-			return granted, nil // nothing new: there is nothing to write
-		}
-		n.Body.take(what[:granted], now)
-		switch err := l.Store(ctx, id, n, version, 0); {
-		case err == nil:
-			return granted, nil
-		case !errors.Is(err, approvals.ErrConflict):
-			return 0, err
-		}
+		s.take(what[:granted], now)
+		return true, nil
+	})
+	if err != nil {
+		return 0, err
 	}
-	return 0, lostRace(approvals.ErrConflict)
+	return granted, nil
 }
 
 // takeReserved takes a slot for a message that a person must get, from a budget that
 // other messages do not use. Such a message never becomes part of a digest: without a
 // free slot it waits, with a [*slackapi.LaterError].
 func (b *Budget) takeReserved(ctx context.Context, channel, what string) error {
-	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now, Derived: b.Log}, channelID("own", b.Team, channel)
+	return b.change(ctx, channelID("own", b.Team, channel), func(s *spent, now time.Time) (bool, error) {
+		if s.forget(now); s.has(what) {
+			return false, nil
+		}
+		if s.room([]string{what}, b.Messages) == 0 {
+			return false, &slackapi.LaterError{After: s.Slots[0].At.Add(slackapi.BudgetSpan).Sub(now), Err: errReservedFull}
+		}
+		s.take([]string{what}, now)
+		return true, nil
+	})
+}
+
+// change stores what take changes, if it reports that it changed anything.
+func (b *Budget) change(ctx context.Context, id string, take func(s *spent, now time.Time) (changed bool, err error)) error {
+	l := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now, Derived: b.Log}
 	for range memo.Attempts {
 		n, version, err := l.Load(ctx, id)
 		if err != nil {
 			return err
 		}
-		now := b.Now()
-		if n.Body.forget(now); n.Body.has(what) {
-			return nil
+		if changed, err := take(&n.Body, b.Now()); err != nil || !changed {
+			return err
 		}
-		if n.Body.room([]string{what}, b.Messages) == 0 {
-			return &slackapi.LaterError{After: n.Body.Slots[0].At.Add(slackapi.BudgetSpan).Sub(now), Err: errReservedFull}
-		}
-		n.Body.take([]string{what}, now)
-		switch err := l.Store(ctx, id, n, version, 0); {
-		case err == nil:
-			return nil
-		case !errors.Is(err, approvals.ErrConflict):
+		if err := l.Store(ctx, id, n, version, 0); !errors.Is(err, approvals.ErrConflict) {
 			return err
 		}
 	}
