@@ -25,3 +25,17 @@ func Button(id, value, label, spoken string) *ButtonElement {
 	b.AccessibilityLabel = spoken
 	return b
 }
+
+// Turns are the buttons to the page before this one and to the next, as far as there are
+// such pages.
+func Turns(page, pages int, before, after string, button func(to int, label string) *ButtonElement) []slack.BlockElement {
+	var elements []slack.BlockElement
+	add := func(to int, label string) {
+		if to >= 0 && to < pages {
+			elements = append(elements, button(to, label))
+		}
+	}
+	add(page-1, before)
+	add(page+1, after)
+	return elements
+}

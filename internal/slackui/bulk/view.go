@@ -368,15 +368,9 @@ func (x shownLine) box(ticked bool) slack.Block {
 }
 
 func sheetTurns(page, pages int) slack.Block {
-	var elements []slack.BlockElement
-	add := func(to int, label string) {
-		if to >= 0 && to < pages {
-			elements = append(elements, blockkit.Button(ref.ActionSheetPage.ID(to), fmt.Sprint(to), label,
-				fmt.Sprintf(pageOfList, label, to+1, pages)))
-		}
-	}
-	add(page-1, "Previous page")
-	add(page+1, "Next page")
+	elements := blockkit.Turns(page, pages, "Previous page", "Next page", func(to int, label string) *blockkit.ButtonElement {
+		return blockkit.Button(ref.ActionSheetPage.ID(to), fmt.Sprint(to), label, fmt.Sprintf(pageOfList, label, to+1, pages))
+	})
 	if len(elements) == 0 {
 		return nil
 	}

@@ -64,16 +64,9 @@ func PageButtons(ptr ref.Pointer, page, pages int) slack.Block {
 	if err != nil || pages < 2 {
 		return nil
 	}
-	var elements []slack.BlockElement
-	add := func(to int, label string) {
-		if to >= 0 && to < pages {
-			elements = append(elements, blockkit.Button(
-				ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), label, fmt.Sprintf(sayPageSpoken, label, to+1, pages)))
-		}
-	}
-	add(page-1, "Previous page")
-	add(page+1, "Next page")
-	return slack.NewActionBlock("", elements...)
+	return slack.NewActionBlock("", blockkit.Turns(page, pages, "Previous page", "Next page", func(to int, label string) *blockkit.ButtonElement {
+		return blockkit.Button(ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), label, fmt.Sprintf(sayPageSpoken, label, to+1, pages))
+	})...)
 }
 
 // Paginate draws the arguments, uncut, in as many pages of a modal as they

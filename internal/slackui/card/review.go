@@ -38,15 +38,9 @@ func partOf(b approvals.Batch, part int) string {
 
 // cardButtons are the buttons that lead to other cards, or nil if there is none.
 func (c Card) cardButtons() slack.Block {
-	var elements []slack.BlockElement
-	turn := func(to int, label string) {
-		if to >= 0 && to < Parts(c.Batch) {
-			elements = append(elements, blockkit.Button(
-				ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), label, label+": "+partOf(c.Batch, to)))
-		}
-	}
-	turn(c.Part-1, "Calls before these")
-	turn(c.Part+1, "Calls after these")
+	elements := blockkit.Turns(c.Part, Parts(c.Batch), "Calls before these", "Calls after these", func(to int, label string) *blockkit.ButtonElement {
+		return blockkit.Button(ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), label, label+": "+partOf(c.Batch, to))
+	})
 	if !c.Last {
 		elements = append(elements, blockkit.Button(string(ref.ActionNext), "next", sayNext, sayNextSpoken))
 	}
