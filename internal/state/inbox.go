@@ -188,26 +188,10 @@ func (s *Store) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, e
 // where they decided last first. What is older than the last 50 or so of a partition
 // is forgotten.
 func (s *Store) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
-	if limit <= 0 {
-		return nil, nil
-	}
-	pipe := s.client.Pipeline()
-	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
-	for n := range lists {
-		lists[n] = pipe.ZRevRangeWithScores(ctx, string(s.partition(n).decided(user)), 0, int64(limit)-1)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	last := func(a, b redis.Z) int { return cmp.Compare(b.Score, a.Score) }
+	ids, _, err := s.ranked(ctx, redis.Pipeliner.ZRevRangeWithScores, func(p partition) zsetKey { return p.decided(user) }, last, limit)
+	if err != nil {
 		return nil, fmt.Errorf("list what %s decided: %w", user, err)
-	}
-	var found []redis.Z
-	for _, l := range lists {
-		found = append(found, l.Val()...)
-	}
-	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(b.Score, a.Score) })
-	found = found[:min(limit, len(found))]
-	ids := make([]string, len(found))
-	for i, z := range found {
-		ids[i], _ = z.Member.(string)
 	}
 	batches, err := s.batches(ctx, ids)
 	if err != nil {
@@ -219,11 +203,36 @@ func (s *Store) Decided(ctx context.Context, user approvals.UserID, limit int) (
 	}), nil
 }
 
-// batches reads these batches, leaving out what is gone or unreadable.
-func (s *Store) batches(ctx context.Context, ids []string) ([]approvals.Batch, error) {
-	if len(ids) == 0 {
-		return nil, nil
+// ranked returns the first members, at most limit, of a sorted set of all partitions, and
+// their scores. read reads the first of one partition in the same order.
+func (s *Store) ranked(ctx context.Context, read func(pipe redis.Pipeliner, ctx context.Context, key string, from, to int64) *redis.ZSliceCmd,
+	of func(partition) zsetKey, order func(a, b redis.Z) int, limit int,
+) (ids []string, at []score, err error) {
+	if limit <= 0 {
+		return nil, nil, nil
 	}
+	pipe := s.client.Pipeline()
+	var lists [approvals.Partitions]*redis.ZSliceCmd
+	for n := range lists {
+		lists[n] = read(pipe, ctx, string(of(s.partition(n))), 0, int64(limit)-1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, err
+	}
+	var found []redis.Z
+	for _, l := range lists {
+		found = append(found, l.Val()...)
+	}
+	slices.SortStableFunc(found, order)
+	for _, z := range found[:min(limit, len(found))] {
+		id, _ := z.Member.(string)
+		ids, at = append(ids, id), append(at, score(z.Score))
+	}
+	return ids, at, nil
+}
+
+// readEach reads the documents with these ids in one round trip.
+func (s *Store) readEach(ctx context.Context, ids []string, key func(p partition, id string) hashKey) ([]*redis.SliceCmd, error) {
 	pipe := s.client.Pipeline()
 	docs := make([]*redis.SliceCmd, len(ids))
 	for i, id := range ids {
@@ -231,9 +240,16 @@ func (s *Store) batches(ctx context.Context, ids []string) ([]approvals.Batch, e
 		if err != nil {
 			return nil, err
 		}
-		docs[i] = readDocument(ctx, pipe, p.batch(id))
+		docs[i] = readDocument(ctx, pipe, key(p, id))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err := pipe.Exec(ctx)
+	return docs, err
+}
+
+// batches reads these batches, leaving out what is gone or unreadable.
+func (s *Store) batches(ctx context.Context, ids []string) ([]approvals.Batch, error) {
+	docs, err := s.readEach(ctx, ids, partition.batch)
+	if err != nil {
 		return nil, err
 	}
 	var out []approvals.Batch

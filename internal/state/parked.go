@@ -107,7 +107,12 @@ func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 // ParkedRuns returns at most limit runs that are parked, the longest first. Those that
 // cannot be read are apart, with their ids and the times from which they are parked.
 func (s *Store) ParkedRuns(ctx context.Context, limit int) (runs []agentrun.Run, unreadable []ParkedItem, err error) {
-	found, docs, err := s.oldestParkedRuns(ctx, limit)
+	first := func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) }
+	ids, since, err := s.ranked(ctx, redis.Pipeliner.ZRangeWithScores, partition.parkedRuns, first, limit)
+	var docs []*redis.SliceCmd
+	if err == nil {
+		docs, err = s.readEach(ctx, ids, partition.run)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("list parked runs: %w", err)
 	}
@@ -121,9 +126,8 @@ func (s *Store) ParkedRuns(ctx context.Context, limit int) (runs []agentrun.Run,
 			r, err = decodeRun(d)
 		}
 		if err != nil {
-			id, _ := found[i].Member.(string)
-			s.log.WarnContext(ctx, "a parked run cannot be read", slog.String("run", id), slog.Any("err", err))
-			unreadable = append(unreadable, ParkedItem{Kind: Runs, ID: id, Reason: Unreadable, Since: score(found[i].Score).time().UTC()})
+			s.log.WarnContext(ctx, "a parked run cannot be read", slog.String("run", ids[i]), slog.Any("err", err))
+			unreadable = append(unreadable, ParkedItem{Kind: Runs, ID: ids[i], Reason: Unreadable, Since: since[i].time().UTC()})
 			continue
 		}
 		r.Version = version
@@ -132,42 +136,6 @@ func (s *Store) ParkedRuns(ctx context.Context, limit int) (runs []agentrun.Run,
 		}
 	}
 	return runs, unreadable, nil
-}
-
-// oldestParkedRuns returns the ids of the runs that are parked, and their documents.
-func (s *Store) oldestParkedRuns(ctx context.Context, limit int) (found []redis.Z, docs []*redis.SliceCmd, err error) {
-	if limit <= 0 {
-		return nil, nil, nil
-	}
-	pipe := s.client.Pipeline()
-	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
-	for n := range lists {
-		lists[n] = pipe.ZRangeWithScores(ctx, string(s.partition(n).parkedRuns()), 0, int64(limit)-1)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, nil, err
-	}
-	for _, l := range lists {
-		found = append(found, l.Val()...)
-	}
-	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
-	found = found[:min(limit, len(found))]
-	if len(found) == 0 {
-		return nil, nil, nil
-	}
-	docs = make([]*redis.SliceCmd, len(found))
-	for i, z := range found {
-		id, _ := z.Member.(string)
-		p, err := s.partitionOf(id)
-		if err != nil {
-			return nil, nil, err
-		}
-		docs[i] = readDocument(ctx, pipe, p.run(id))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, nil, err
-	}
-	return found, docs, nil
 }
 
 // Unpark makes a parked item due at once, with all its attempts before it. An
