@@ -51,25 +51,33 @@ func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
 		return Run{}, err
 	}
 	id := approvals.RunID(approvals.NewID("run", partition, derived("mention", string(threadID), m.Event)))
+	return storedOnce(ctx, r.c.Store, id, "mention in "+string(threadID), func() (Run, error) { return r.c.Store.Run(ctx, id) },
+		func() error { return r.mention(ctx, id, threadID, m) })
+}
+
+// storedOnce returns what read finds of the run, once that is durable. If it finds nothing,
+// commit tries to store it.
+func storedOnce[T any](ctx context.Context, s Store, id approvals.RunID, what string, read func() (T, error), commit func() error) (T, error) {
+	var none T
 	durable := false // what is read next
 	for range maxConflicts {
-		run, err := r.c.Store.Run(ctx, id)
+		found, err := read()
 		switch {
 		case err == nil && durable, err != nil && !errors.Is(err, approvals.ErrNotFound):
-			return run, err
+			return found, err
 		case err == nil:
-			// An earlier delivery of the event has stored it, and was perhaps told
-			// that it may be lost. The server that confirms may lack it.
-			err = r.c.Store.Confirm(ctx, string(id))
+			// An earlier request has stored it, and was perhaps told that it may be lost.
+			// The server that confirms may lack it.
+			err = s.Confirm(ctx, string(id))
 		default:
-			err = r.mention(ctx, id, threadID, m)
+			err = commit()
 		}
 		durable = err == nil
 		if err != nil && !errors.Is(err, approvals.ErrConflict) {
-			return Run{}, err
+			return none, err
 		}
 	}
-	return Run{}, fmt.Errorf("mention in %s: %w", threadID, approvals.ErrConflict)
+	return none, fmt.Errorf("%s: %w", what, approvals.ErrConflict)
 }
 
 // mention tries once to commit the run.

@@ -3,7 +3,6 @@ package agentrun
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -106,26 +105,13 @@ func (r *Runner) Submit(ctx context.Context, q RemoteRequest) (RemoteRun, error)
 		return RemoteRun{}, err
 	}
 	id := RemoteRunID(q.Executor, q.Agent, q.Key)
-	durable := false // what is read next
-	for range maxConflicts {
+	return storedOnce(ctx, r.c.Store, id, "submit run "+string(id), func() (RemoteRun, error) {
 		found, err := r.Remote(ctx, id)
-		switch {
-		case err == nil && !found.same(q):
+		if err == nil && !found.same(q) {
 			return RemoteRun{}, fmt.Errorf("%w: run %s", ErrKeyReused, id)
-		case err == nil && durable, err != nil && !errors.Is(err, approvals.ErrNotFound):
-			return found, err
-		case err == nil:
-			// It was perhaps said that it may be lost. The server that confirms may lack it.
-			err = r.c.Store.Confirm(ctx, string(id))
-		default:
-			err = r.submit(ctx, id, q)
 		}
-		durable = err == nil
-		if err != nil && !errors.Is(err, approvals.ErrConflict) {
-			return RemoteRun{}, err
-		}
-	}
-	return RemoteRun{}, fmt.Errorf("submit run %s: %w", id, approvals.ErrConflict)
+		return found, err
+	}, func() error { return r.submit(ctx, id, q) })
 }
 
 // Remote returns a run that was handed in by [Runner.Submit]. Any other is
