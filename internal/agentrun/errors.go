@@ -3,6 +3,7 @@ package agentrun
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Why answers cannot be applied to a history. Nothing has been executed then.
@@ -68,5 +69,13 @@ var (
 	errClaimLost = errors.New("claim lost")
 	errDraining  = errors.New("draining")
 	errNoRuling  = errors.New("the policy cannot judge")
-	errNotHere   = errors.New("not in the configuration of this replica")
 )
+
+// A notHereError says that a run is left to the other runners. It is not a failure, so
+// the due index neither counts it nor waits longer each time: any of them may be next.
+type notHereError struct{ what string }
+
+func (e *notHereError) Error() string { return e.what + " is not in the configuration of this replica" }
+
+// RetryAfter is when to try again.
+func (*notHereError) RetryAfter() time.Duration { return putOff }

@@ -43,7 +43,7 @@ func (w *worker) loop(ctx context.Context) error {
 	run := w.session.claim.snapshot()
 	agent, ok := w.r.c.Agents(run.Agent)
 	if !ok && w.r.rollingOut(run) {
-		return fmt.Errorf("the agent %q is %w", run.Agent, errNotHere)
+		return &notHereError{fmt.Sprintf("the agent %q", run.Agent)}
 	}
 	if !ok {
 		return w.session.fail(ctx, nil, fmt.Sprintf("The agent %q no longer exists.", run.Agent))

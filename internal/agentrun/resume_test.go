@@ -143,7 +143,11 @@ func TestAReplicaLeavesWhatItDoesNotKnowToTheOthers(t *testing.T) {
 			require.NoError(t, w.runner().Resume(t.Context(), first.Deferred))
 			id, whole := w.thread().Active, w.agent
 			c.lose(w)
-			require.ErrorContains(t, w.runner().Work(t.Context(), id), c.unknown+" is not in the configuration of this replica")
+			err := w.runner().Work(t.Context(), id)
+			require.ErrorContains(t, err, c.unknown+" is not in the configuration of this replica")
+			var later interface{ RetryAfter() time.Duration }
+			require.ErrorAs(t, err, &later, "it is no failure, which would wait longer each time, until no time is left for the others")
+			require.LessOrEqual(t, later.RetryAfter(), time.Second)
 			require.Equal(t, agentrun.RunQueued, w.run(id).Status)
 			w.agent = whole
 			require.Equal(t, agentrun.RunCompleted, w.work(id).Status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -121,6 +122,9 @@ func (r *Runner) continueRun(ctx context.Context, w *worker, waited bool) error 
 		return nil // the worker that holds the run continues it
 	case w.executor.uncertain():
 		return err // the end of the lease shows what is in doubt
+	}
+	if errors.As(err, new(*notHereError)) {
+		r.c.Log.InfoContext(ctx, "run left to the other replicas", slog.String("run", string(c.run.ID)), slog.Any("err", err))
 	}
 	var from time.Time
 	if !errors.Is(err, errDraining) && ctx.Err() == nil {
