@@ -43,6 +43,8 @@ func (c *checker) checkRedis(ctx context.Context) {
 		c.problem("take rename-command out of the configuration of Redis", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case redis.HasErrorPrefix(err, "NOPERM"):
 		c.problem(rights, "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
+	case redis.HasErrorPrefix(err, "READONLY"):
+		// a replica, which was said before
 	case err != nil:
 		c.noRedis(err)
 	default:
@@ -75,6 +77,9 @@ func (c *checker) noRedis(err error) {
 		{"NOPERM", rights},
 		{"LOADING", "wait until it has read its data; its log says how far it is"},
 		{"MISCONF", "look at its disk and its log"},
+		{"OOM", "raise its maxmemory, or remove what else it holds"},
+		{"NOREPLICAS", "start the replicas that are missing, or lower min-replicas-to-write"},
+		{"CLUSTERDOWN", "repair the cluster (redis-cli --cluster check)"},
 		{"BUSY ", "end the script that keeps it busy (SCRIPT KILL)"},
 		{"max number of clients reached", "raise its maxclients, or see who holds its connections (CLIENT LIST)"},
 	} {

@@ -41,8 +41,21 @@ func TestCheckOfRedis(t *testing.T) {
 	require.Contains(t, found, "2 wrong")
 
 	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
-	require.Contains(t, i.check(), "problem          Redis: is a replica")
+	found = i.check()
+	require.Contains(t, found, "problem          Redis: is a replica")
+	require.NotContains(t, found, "READONLY", "which is the same")
 	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+
+	set("maxmemory", "1")
+	found = i.check()
+	require.Contains(t, found, "problem          Redis: answers with an error: OOM ")
+	require.Contains(t, found, "-> raise its maxmemory")
+	set("maxmemory", "0")
+	set("min-replicas-to-write", "1")
+	found = i.check()
+	require.Contains(t, found, "problem          Redis: answers with an error: NOREPLICAS ")
+	require.Contains(t, found, "or lower min-replicas-to-write")
+	set("min-replicas-to-write", "0")
 
 	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "&*", "+@all", "-config", "-info").Err())
 	i.env["REDIS_URL"] = "unix://bot:hunter22@" + client.Options().Addr

@@ -115,7 +115,8 @@ func forbidden(asked []redis.Cmder) error {
 // Permissions asks, without a store, whether Redis permits the commands of changes under the
 // prefix to the user of the client; an empty prefix means "countersign". It runs none of
 // them: Redis refuses a command of a transaction when it is queued, and the transaction is
-// discarded. It is unknown to a user who may not use transactions.
+// discarded. It refuses them too when it takes no changes at the moment, because it is full
+// for example. It is unknown to a user who may not use transactions.
 func Permissions(ctx context.Context, client redis.UniversalClient, prefix string) (unknown bool, err error) {
 	s := &conn{client: client, prefix: orDefault(prefix)}
 	node := client
@@ -139,6 +140,9 @@ func Permissions(ctx context.Context, client redis.UniversalClient, prefix strin
 	case err != nil:
 		return false, fmt.Errorf("ask redis for a transaction: %w", err)
 	}
-	asked, _ := in(s.commandsOfChanges()) // one that is refused is an error of all
-	return false, forbidden(asked)
+	asked, refused := in(s.commandsOfChanges()) // one that is refused is an error of all
+	if err := forbidden(asked); err != nil {
+		return false, err
+	}
+	return false, refused
 }
