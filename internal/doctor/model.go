@@ -30,7 +30,8 @@ const (
 // modelCheck checks the model provider.
 type modelCheck struct {
 	*checker
-	at string // what the findings begin with
+	at     string // what the findings begin with
+	absent bool   // there is no list of models at the address, as there is below /v1 of most APIs
 }
 
 // check asks the provider which models it has, which costs nothing, and
@@ -56,6 +57,7 @@ func (m modelCheck) check(ctx context.Context) {
 		return
 	case status != http.StatusOK || json.Unmarshal(answer, &list) != nil || len(list.Data) == 0:
 		m.unknown("", "%s: whether it has the models of the agents; it does not list its models (%d)", m.at, status)
+		m.absent = status == http.StatusNotFound
 		m.tryAll(ctx)
 		return
 	}
@@ -139,10 +141,15 @@ func (m modelCheck) try(ctx context.Context, name string, api openaimodel.API, t
 	switch {
 	case errors.As(err, &failed) && failed.Code == agentrun.RateLimited:
 		m.unknown("try again in a moment", "%s: whether %s answers as a run needs it: %s", m.at, name, failed)
-	case err != nil && len(tools) > 0:
-		m.problem("use a model and a provider that stream answers (stream: true) and call tools", "%s: %s does not answer the way a run needs: %s", m.at, name, err)
 	case err != nil:
-		m.problem("use a model and a provider that stream answers (stream: true)", "%s: %s does not answer the way a run needs: %s", m.at, name, err)
+		advice := "use a model and a provider that stream answers (stream: true)"
+		if len(tools) > 0 {
+			advice += " and call tools"
+		}
+		if m.absent && errors.As(err, &failed) && failed.Code == agentrun.ModelRefused {
+			advice = "correct OPENAI_BASE_URL, which includes the /v1 of most providers; or " + advice
+		}
+		m.problem(advice, "%s: %s does not answer the way a run needs: %s", m.at, name, err)
 	case len(tools) == 0:
 		m.fine("%s: %s answers in a stream", m.at, name)
 	case callsOneOf(answer, tools):

@@ -87,6 +87,15 @@ func TestCheckAsksTheModelAsARunDoes(t *testing.T) {
 	require.Regexp(t, `could not check +model: \S+: whether scripted answers as a run needs it`, found)
 }
 
+// The base URL of a provider is mostly written without its /v1 by mistake.
+func TestCheckOfABaseURLWithoutItsPath(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	srv := httptest.NewServer(openaisim.New(callsWhatItIsAsked()))
+	t.Cleanup(srv.Close)
+	i.env["OPENAI_BASE_URL"] = srv.URL
+	require.Contains(t, i.check(), "-> correct OPENAI_BASE_URL, which includes the /v1 of most providers; or use a model")
+}
+
 // Without usage, a limit of tokens ends each run that has calls.
 func TestCheckSaysThatALimitOfTokensNeedsUsage(t *testing.T) {
 	for limit, wrong := range map[string]bool{"requests: 5": false, "total_tokens: 5000": true} {

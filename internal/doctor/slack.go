@@ -139,7 +139,7 @@ func (s slackCheck) channels() []place {
 func slackAdvice(err error) string {
 	var refused slack.SlackErrorResponse
 	if !errors.As(err, &refused) {
-		return "check that this machine can reach SLACK_API_URL"
+		return "check SLACK_API_URL, and that this machine can reach it"
 	}
 	switch refused.Err {
 	case "invalid_auth", "not_authed", "token_expired", "not_allowed_token_type":

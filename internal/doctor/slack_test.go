@@ -26,7 +26,7 @@ func TestCheckOfSlack(t *testing.T) {
 			"SLACK_BOT_TOKEN: this is not a bot token", "not_allowed_token_type",
 		}},
 		"Slack is not there": {slacksim.Config{}, func(i *installation) { i.env["SLACK_API_URL"] = "http://127.0.0.1:1/api/" }, []string{
-			"Slack: cannot find out who the bot is", "-> check that this machine can reach SLACK_API_URL",
+			"Slack: cannot find out who the bot is", "-> check SLACK_API_URL, and that this machine can reach it",
 		}},
 		"no scope to look at channels": {slacksim.Config{Scopes: []string{"chat:write", "users:read", "usergroups:read"}}, nil, []string{
 			"could not check  agents[0].channels: C0OPS: whether the bot is in it", "/invite @countersign",
