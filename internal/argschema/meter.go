@@ -7,8 +7,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ErrTooMuch: the arguments are compared with parts of the schema too often. A schema that
-// contains itself twice in the same place doubles the work with each level.
+// ErrTooMuch says that the arguments are compared with parts of the schema too often. A
+// schema that contains itself twice in the same place doubles the work with each level.
 var ErrTooMuch = errors.New("the schema asks for too many comparisons of these arguments")
 
 // How many comparisons of a value with a part of a schema are made: that many, and so many
