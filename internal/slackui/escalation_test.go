@@ -1,6 +1,8 @@
 package slackui_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,5 +109,61 @@ func TestACardInAChannelThatWasArchivedIsLeftAsItIs(t *testing.T) {
 			require.Contains(t, plainWords(o.card("U0BOB", root)), "This couldn't be shown in C0GENERAL: the channel is archived")
 			require.Contains(t, o.card("U0BOB", root).Shown(), "Approved: ")
 		})
+	}
+}
+
+// Somebody removes the app from the channel of an escalation, or archives it, and undoes that.
+// The card there shows the next change of the request. What changed meanwhile it shows at a
+// click on it.
+func TestTheCardOfAnEscalationIsDrawnAgainOnceItsChannelIsOpen(t *testing.T) {
+	shuts := map[string]func(o *workspace) error{
+		"removed":  func(o *workspace) error { return o.Leave("U0BOT", "C0GENERAL") },
+		"archived": func(o *workspace) error { return o.Archive("U0ALICE", "C0GENERAL", true) },
+	}
+	opens := map[string]func(o *workspace) error{
+		"removed":  func(o *workspace) error { return o.Join("U0BOT", "C0GENERAL") },
+		"archived": func(o *workspace) error { return o.Archive("U0ALICE", "C0GENERAL", false) },
+	}
+	for how := range shuts {
+		for _, clicked := range []bool{false, true} {
+			t.Run(fmt.Sprint(how, " clicked ", clicked), func(t *testing.T) {
+				o := newWorkspace(t, slacksim.Config{})
+				root := o.say("U0ALICE", "clean up")
+				two := escalating(o)
+				two.Ask.Requirement.Quorums[0].Need = 2
+				b := o.opens(root, two)
+				o.draw(b)
+				o.now.move(2 * time.Minute)
+				require.NoError(t, o.desk.Tick(t.Context(), b.ID))
+				o.draw(b)
+				posts := len(o.Calls("chat.postMessage"))
+				require.NoError(t, shuts[how](o))
+				o.approves(o.batch(b.ID), 0)
+				o.draw(b)
+				require.Contains(t, plainWords(o.card("U0BOB", root)), "This couldn't be shown in C0GENERAL")
+				further := func() slacksim.Message {
+					all, err := o.Messages("U0DAVE", "C0GENERAL", "")
+					require.NoError(t, err)
+					require.Len(t, slices.DeleteFunc(slices.Clone(all), func(m slacksim.Message) bool { return m.Ephemeral }), 1)
+					return all[0]
+				}
+				require.Contains(t, plainWords(further()), "0 of 2")
+				require.NoError(t, opens[how](o))
+				if clicked {
+					o.press("U0BOB", further(), "approve", 0) // who has approved already
+				} else {
+					o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
+				}
+				require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+				o.draw(b)
+				if clicked {
+					require.Contains(t, plainWords(further()), "1 of 2")
+				} else {
+					require.Contains(t, further().Shown(), "Approved: ")
+				}
+				require.NotContains(t, plainWords(o.card("U0BOB", root)), "This couldn't be shown")
+				require.Len(t, o.Calls("chat.postMessage"), posts)
+			})
+		}
 	}
 }

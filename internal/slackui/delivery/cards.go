@@ -188,11 +188,17 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 		}
 	}
 	for _, t := range targets {
-		if h.Body.missed(t.channel) {
+		missed := h.Body.missed(t.channel)
+		if missed && !slices.ContainsFunc(h.Body.Anchors, func(a Anchor) bool { return t.has(a) && a.Version < b.Version }) {
 			continue
 		}
 		err := c.at(ctx, h, b, t)
-		if code, shut := slackapi.CodeOf(err, slackapi.Closed...); shut {
+		switch code, shut := slackapi.CodeOf(err, slackapi.Closed...); {
+		case shut && missed:
+			err = nil
+		case err == nil && missed:
+			err = h.Save(ctx, func(n *anchors) { n.reach(t.channel) })
+		case shut:
 			c.Log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
 				slog.String("channel", t.channel), slog.Any("err", err))
 			err = h.Save(ctx, func(n *anchors) { n.miss(card.Missed{Channel: t.channel, Code: code}) })

@@ -123,13 +123,10 @@ func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approval
 		if slackapi.HasCode(err, slackapi.Unreachable...) {
 			c.Log.WarnContext(ctx, "approver takes no direct messages", slog.String("batch", string(b.ID)),
 				slog.String("user", string(t.direct)), slog.Any("err", err))
-			if err := h.Save(ctx, func(n *anchors) {
+			err = h.Save(ctx, func(n *anchors) {
 				n.unreached(t.direct)
 				n.loses(t.direct, part)
-			}); err != nil {
-				return fmt.Errorf("remember that %s cannot be asked: %w", t.direct, err)
-			}
-			continue
+			})
 		}
 		if err != nil {
 			return err

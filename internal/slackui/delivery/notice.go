@@ -164,16 +164,11 @@ func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approv
 
 // link links to the card of a call, which has the arguments that a notice never has.
 func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []blockkit.Span {
-	at, drawn := n.Placements.Anchor(ctx, b, call)
-	if !drawn {
-		link, _ := n.Placements.Listing(ctx, b)
-		return append([]blockkit.Span{blockkit.Say(".")}, link...)
+	if link := n.Placements.Link(ctx, b, call); link != "" {
+		return []blockkit.Span{blockkit.Say(" — "), slack.NewRichTextSectionLinkElement(link, "open the card", nil)}
 	}
-	link := n.API.Permalink(ctx, at.Channel, at.TS, at.Thread)
-	if link == "" {
-		return []blockkit.Span{blockkit.Say(".")}
-	}
-	return []blockkit.Span{blockkit.Say(" — "), slack.NewRichTextSectionLinkElement(link, "open the card", nil)}
+	list, _ := n.Placements.Listing(ctx, b)
+	return append([]blockkit.Span{blockkit.Say(".")}, list...)
 }
 
 // call is the message in the thread when too many people could help to tell each of

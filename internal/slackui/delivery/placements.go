@@ -34,11 +34,12 @@ func (p *Placements) Key(id approvals.BatchID) approvals.MemoKey {
 	return approvals.MemoKey{ID: string(id), Surface: p.notes().Surface}
 }
 
-// Knows reports whether the message is one of the batch's cards. If the memo cannot be
-// read, it returns true.
+// Knows reports whether the message is one of the batch's cards, and is kept up to date. If
+// the memo cannot be read, it returns true.
 func (p *Placements) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
 	n, _, err := p.notes().Load(ctx, string(id))
-	return err != nil || n.Body.find(channel, ts) >= 0
+	i := n.Body.find(channel, ts)
+	return err != nil || i >= 0 && !n.Body.shut(n.Body.Anchors[i])
 }
 
 // ShowsWhole reports whether the message is a card that shows this version of the batch,
@@ -90,11 +91,8 @@ func (p *Placements) AskAgain(ctx context.Context, id approvals.BatchID) error {
 // does. It prefers a message in the thread of the batch.
 func (p *Placements) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
 	n, _, err := p.notes().Load(ctx, string(b.ID))
-	if err != nil {
-		return Anchor{}, false
-	}
 	all := n.Body.Anchors
-	if len(all) == 0 {
+	if err != nil || len(all) == 0 {
 		return Anchor{}, false
 	}
 	if slices.ContainsFunc(all, func(a Anchor) bool { return a.Part == call/card.CallsPerCard }) {

@@ -9,7 +9,8 @@ import (
 )
 
 // anchors is the memo of the cards of a batch. Missed are the channels in which an
-// escalation could not show it; that is not tried again.
+// escalation could not show it: nothing new is posted there, and messages that are there
+// are updated when the batch changes, if Slack permits that by then.
 type anchors struct {
 	Anchors    []Anchor      `json:"anchors"`
 	Placements []Placement   `json:"rooms,omitempty"`
@@ -63,9 +64,10 @@ func (a *anchors) waits(version int64, sought bool, now time.Time) {
 	}
 }
 
-// outdated reports whether a message shows an older version of the batch.
+// outdated reports whether a message shows an older version of the batch, although Slack
+// lets the app update it.
 func (a *anchors) outdated(b approvals.Batch) bool {
-	return slices.ContainsFunc(a.Anchors, func(x Anchor) bool { return x.Version < b.Version && x.Part < card.Parts(b) })
+	return slices.ContainsFunc(a.Anchors, func(x Anchor) bool { return x.Version < b.Version && x.Part < card.Parts(b) && !a.shut(x) })
 }
 
 // atHome reports whether a card of the batch is in its thread.
@@ -77,11 +79,20 @@ func (a *anchors) missed(channel string) bool {
 	return slices.ContainsFunc(a.Missed, func(m card.Missed) bool { return m.Channel == channel })
 }
 
+// shut reports whether the message is in a channel in which Slack refused an update.
+func (a *anchors) shut(x Anchor) bool { return x.Further && a.missed(x.Channel) }
+
 func (a *anchors) miss(m card.Missed) {
 	if !a.missed(m.Channel) {
 		a.Missed = append(a.Missed, m)
 	}
-	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Further && x.Channel == m.Channel })
+}
+
+// reach records that the channel shows the batch again. The cards in the thread, which said
+// that it does not, are drawn again.
+func (a *anchors) reach(channel string) {
+	a.Missed = slices.DeleteFunc(a.Missed, func(m card.Missed) bool { return m.Channel == channel })
+	a.outdateHome()
 }
 
 func (a *anchors) find(channel, ts string) int {
@@ -185,6 +196,11 @@ func (a *anchors) loses(user approvals.UserID, part int) {
 // setUnasked records the calls. The cards in the thread, which say it, are drawn again.
 func (a *anchors) setUnasked(now []card.Unasked) {
 	a.Unasked = now
+	a.outdateHome()
+}
+
+// outdateHome has the cards in the thread drawn again.
+func (a *anchors) outdateHome() {
 	for i, x := range a.Anchors {
 		if !x.Further && x.Direct == "" {
 			a.Anchors[i].Version = 0
