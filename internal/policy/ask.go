@@ -248,7 +248,7 @@ func (a *ask) ladder(f *askForm, n *names) {
 	}
 	for i, s := range f.Remind.Items {
 		late(s.Mark, s.d)
-		if i > 0 && s.d <= f.Remind.Items[i-1].d {
+		if i > 0 && s.d > 0 && s.d <= f.Remind.Items[i-1].d {
 			n.Wrong(s.Mark, "must be later than the one before it")
 		}
 		a.rungs = append(a.rungs, rung{after: s.d, kind: approvals.Remind, mark: s.Mark})

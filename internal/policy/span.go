@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/internal/strictyaml"
 )
 
-// A span is a duration, as long as a deadline may be.
+// A span is a duration, as long as a deadline may be. One that is refused is written, and is 0.
 type span struct {
 	strictyaml.Mark
 	d time.Duration
@@ -17,6 +17,7 @@ type span struct {
 
 // Take implements [strictyaml.Taker].
 func (s *span) Take(d *strictyaml.Decoder, n ast.Node, at strictyaml.Mark) {
+	s.Mark = at
 	written, _, _ := strictyaml.Words(n)
 	long, err := time.ParseDuration(written)
 	switch {
@@ -27,7 +28,7 @@ func (s *span) Take(d *strictyaml.Decoder, n ast.Node, at strictyaml.Mark) {
 		d.Wrong(at, "is %s, must be between 1m and %s", written, hours(MaxWithin))
 		return
 	}
-	s.Mark, s.d = at, long
+	s.d = long
 }
 
 // hours is a duration as people write it in a policy: 2h, 1h30m.
