@@ -114,6 +114,18 @@ func TestAnAbsenceThatCannotBeIsExplained(t *testing.T) {
 	}
 }
 
+// A delegate who cannot approve any more is named as such, so that another one can be named.
+func TestWhoIsAwayReadsThatTheirDelegateIsGone(t *testing.T) {
+	o := atNoon(t, escaping())
+	require.Contains(t, o.slash("U0ALICE", "away until friday, ask @bob"), "<@U0BOB> is your delegate")
+	require.NoError(t, o.SetActive("U0BOB", false))
+	o.pass(time.Hour)
+	shown := o.slash("U0ALICE", "away")
+	require.Contains(t, shown, "You are away until")
+	require.Contains(t, shown, "The account of <@U0BOB> is deactivated. Name someone else.")
+	require.NotContains(t, shown, "can approve for you")
+}
+
 func TestStandingInDoesNotGoInACircle(t *testing.T) {
 	o := atNoon(t, escaping())
 	require.Contains(t, o.slash("U0BOB", "away until friday, ask @carol"), "<@U0CAROL> is your delegate")

@@ -137,10 +137,16 @@ func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now tim
 		return blockkit.Mrkdwn{}
 	}
 	err := s.People.Admit(ctx, string(a.Delegate), "")
-	name := blockkit.Person(a.Delegate)
-	switch {
-	case err == nil:
+	if err == nil {
 		return blockkit.Mrkdwn{}
+	}
+	return cannotBeDelegate(a.Delegate, err)
+}
+
+// cannotBeDelegate says why the person was not admitted as a delegate.
+func cannotBeDelegate(user approvals.UserID, err error) blockkit.Mrkdwn {
+	name := blockkit.Person(user)
+	switch {
 	case errors.Is(err, directory.ErrLookup):
 		return blockkit.Ours(delegateUnknown, name)
 	case errors.Is(err, directory.ErrUnknown):
@@ -181,7 +187,13 @@ func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command 
 	now := s.Cfg.Now()
 	words := blockkit.Ours(awayNot, whenHint(command))
 	if a, away := as.Of(user, now); away {
-		words = blockkit.Ours(awayNow, blockkit.When(a.Until), inYourPlace(a, as, now), howToEnd(command))
+		place := inYourPlace(a, as, now)
+		if a.Delegate != "" {
+			if err := s.People.Admit(ctx, string(a.Delegate), ""); err != nil && !errors.Is(err, directory.ErrLookup) {
+				place = cannotBeDelegate(a.Delegate, err)
+			}
+		}
+		words = blockkit.Ours(awayNow, blockkit.When(a.Until), place, howToEnd(command))
 	}
 	for i, a := range as.DelegationsTo(user, now) {
 		if i == blockkit.NamesShown {
