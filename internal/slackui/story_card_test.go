@@ -206,6 +206,8 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 	for _, words := range []string{"for 3 calls: 1. Refund 129.00 EUR to ACME; 2. Refund 5.00 EUR to ACME; 3. Refund 9.00 EUR to ACME;", "3 calls need approval.", "Irreversible: 1 of 3 calls."} {
 		require.Contains(t, mixed, words)
 	}
+	many := drawn(t, []approvals.Deferral{refund("c1", "500"), refund("c2", "500"), refund("c3", "500"), refund("c4", "500"), refund("c5", "500")})
+	require.Contains(t, many.Message(noon).Text.String(), "3. Refund 5.00 EUR to ACME; and 2 more; 5 calls need approval.", "each part ends before the next")
 	d := refund("c1", "12900")
 	over := drawn(t, []approvals.Deferral{d}, says("U0BOB", approvals.Approve, d, ""), approvals.Conclude{At: noon.Add(time.Hour), Calls: []approvals.Conclusion{
 		{Call: "c1", Execution: approvals.Execution{State: approvals.RanFailed, Words: "secret"}},

@@ -25,7 +25,7 @@ func (d *drawing) sentence() blockkit.Fallback {
 		said = said.Then(blockkit.Escape(fmt.Sprintf(" for %s:", blockkit.Count(len(calls), "call"))))
 		for i, a := range calls {
 			if i == summariesSpoken {
-				said = said.Then(blockkit.Escape(fmt.Sprintf(" and %d more", len(calls)-i)))
+				said = said.Then(blockkit.Escape(fmt.Sprintf(" and %d more;", len(calls)-i)))
 				break
 			}
 			said = said.Then(blockkit.Escape(fmt.Sprintf(" %d. %s;", d.Part*CallsPerCard+i+1, d.Summary(a))))
