@@ -149,17 +149,6 @@ func (d Definition) hints(trusted bool) agentrun.Annotations {
 	return agentrun.Annotations{DestructiveHint: only(a.DestructiveHint), OpenWorldHint: only(a.OpenWorldHint)}
 }
 
-// needsTask reports whether the server refuses every call of the tool that is not a task,
-// see https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks.
-func (d Definition) needsTask() bool {
-	var wire struct {
-		Execution struct {
-			TaskSupport string `json:"taskSupport"`
-		} `json:"execution"`
-	}
-	return json.Unmarshal(d.Raw, &wire) == nil && wire.Execution.TaskSupport == "required"
-}
-
 // clip cuts text to so many bytes, between two characters, and says so.
 func clip(s string, limit int) string {
 	if len(s) <= limit {

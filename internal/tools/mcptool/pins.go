@@ -148,9 +148,6 @@ func listed(s Server, raw []json.RawMessage) []Listed {
 		if d.Name != "" && !s.takes(d.Name) {
 			continue
 		}
-		if err == nil && d.needsTask() {
-			err = errors.New("its server runs it as a task only, and Countersign starts no tasks")
-		}
 		if first, twice := index[d.Name]; twice {
 			err = errors.New("the server lists it twice")
 			all[first].Why = err
