@@ -71,7 +71,7 @@ func worksOverTLS(t *testing.T, watched bool) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "settings.md"))
 	require.NoError(t, err)
-	rights := regexp.MustCompile("`(~countersign:[^`]*)` is enough").FindStringSubmatch(string(page))
+	rights := regexp.MustCompile("`(resetchannels [^`]*)` is enough").FindStringSubmatch(string(page))
 	require.NotNil(t, rights)
 	cert, key := certificate(t)
 	addr := statetest.FreeAddr(t)
