@@ -131,7 +131,7 @@ func TestAReplicaLeavesWhatItDoesNotKnowToTheOthers(t *testing.T) {
 		unknown string
 	}{
 		"the agent": {func(w *world) { w.agent.Name = "other" }, `the agent "ops"`},
-		"the tool":  {func(w *world) { w.agent.Tools = nil }, `the tool "gated" of the agent "ops"`},
+		"the tool":  {func(w *world) { w.agent.Tools = nil }, `the tool of call "g"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -145,6 +145,7 @@ func TestAReplicaLeavesWhatItDoesNotKnowToTheOthers(t *testing.T) {
 			c.lose(w)
 			err := w.runner().Work(t.Context(), id)
 			require.ErrorContains(t, err, c.unknown+" is not in the configuration of this replica")
+			require.NotContains(t, err.Error(), "gated", "a name that is not known is not logged")
 			var later interface{ RetryAfter() time.Duration }
 			require.ErrorAs(t, err, &later, "it is no failure, which would wait longer each time, until no time is left for the others")
 			require.LessOrEqual(t, later.RetryAfter(), time.Second)

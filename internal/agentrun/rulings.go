@@ -71,7 +71,7 @@ const redefinedMessage = "The definition of this tool has changed since the call
 // the tool is defined in another way than when they were asked.
 func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil && r.rollingOut(run) {
-		return &notHereError{fmt.Sprintf("the tool %q of the agent %q", p.call.Name, run.Agent)}
+		return &notHereError{fmt.Sprintf("the tool of call %q", string(p.call.ID))} // its name may be the model's own words
 	}
 	if p.tool == nil {
 		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))

@@ -11,8 +11,8 @@ import (
 // schema that contains itself twice in the same place doubles the work with each level.
 var ErrTooMuch = errors.New("the schema asks for too many comparisons of these arguments")
 
-// How many comparisons of a value with a part of a schema are made: that many, and so many
-// more for each value in the arguments.
+// A judgment compares values with parts of the schema at most maxCompared times, and
+// comparedByValue times more for each value in the arguments.
 const (
 	maxCompared     = 50_000
 	comparedByValue = 10
