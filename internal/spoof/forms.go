@@ -1,6 +1,8 @@
 package spoof
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,12 +64,13 @@ func table(spans ...charRange) *unicode.RangeTable {
 //
 // Fullwidth forms are ordinary in Chinese, Japanese and Korean. So they are not
 // returned from a run of non-blanks that holds a letter of those, as far as they
-// are punctuation of prose, or letters and digits that touch no plain ones.
+// are punctuation of prose, or letters and digits that touch no plain ones. See also
+// [oddHyphens] and [oddDigits].
 func oddForms(s string) []Span {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x0251 }) {
 		return nil
 	}
-	var out []Span
+	out := append(oddHyphens(s), oddDigits(s)...)
 	for at := 0; at < len(s); {
 		if size := blanks(s[at:]); size > 0 {
 			at += size
@@ -80,6 +83,33 @@ func oddForms(s string) []Span {
 		out = append(out, oddFormsOf(run, at)...)
 		at += len(run)
 	}
+	slices.SortFunc(out, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// oddDigits returns the digits of other scripts that stand in one number with plain
+// ones. Some programs read such a number as a whole, and some only up to there.
+func oddDigits(s string) []Span {
+	var out []Span
+	number, plain := 0, false // what of out is in this number, and whether that has a plain digit
+	end := func() {
+		if !plain {
+			out = out[:len(out)-number]
+		}
+		number, plain = 0, false
+	}
+	for i, r := range s {
+		switch {
+		case r >= '0' && r <= '9':
+			plain = true
+		case unicode.Is(unicode.Nd, r) && formOf(r) == "":
+			out = append(out, Span{From: i, To: i + utf8.RuneLen(r), Kind: Form, Name: "another digit"})
+			number++
+		default:
+			end()
+		}
+	}
+	end()
 	return out
 }
 

@@ -75,6 +75,36 @@ func TestOtherFormsOfPlainCharactersAreNamed(t *testing.T) {
 	}
 }
 
+// A dash that looks like a hyphen turns a flag into another argument.
+func TestDashesThatAreReadAsThoseOfAFlagAreNamed(t *testing.T) {
+	for in, want := range map[string]string{
+		"delete ns prod \u2010\u2010dry-run=client": `delete ns prod [formanother hyphen "\u2010\u2010"]dry-run=client`,
+		"\u2212n":                               `[formanother hyphen "\u2212"]n`,
+		"x -\u2013check":                        `x -[formanother hyphen "\u2013"]check`,
+		"x --dry\u2011run":                      `x --dry[formanother hyphen "\u2011"]run`,
+		"x \u2014what-if":                       `x [formanother hyphen "\u2014"]what-if`,
+		"x \u2014dry=1":                         `x [formanother hyphen "\u2014"]dry=1`,
+		`["apply","` + "\u2010\u2010" + `dry"]`: `["apply","[formanother hyphen "\u2010\u2010"]dry"]`,
+		"x\u200b\u2010n":                        `x[invisible "\u200b"][formanother hyphen "\u2010"]n`,
+		"check\u2011in, 2010\u20132020, −5 °C, a – b, pre\u2011 and post\u2011, a—b": "check\u2011in, 2010\u20132020, −5 °C, a – b, pre\u2011 and post\u2011, a—b",
+		"—Hola —dijo Ana—, ¿qué tal?":                                                "—Hola —dijo Ana—, ¿qué tal?",
+		"git push --dry-run":                                                         "git push --dry-run",
+	} {
+		require.Equal(t, want, marked(in), "%+q", in)
+	}
+}
+
+// int("10०") is 100 in Python, and parseInt("10०") is 10 in JavaScript.
+func TestDigitsOfAnotherScriptWithinANumberAreNamed(t *testing.T) {
+	for in, want := range map[string]string{
+		"10\u0966":                   `10[formanother digit "\u0966"]`,
+		"\u0661\u06612 EUR":          `[formanother digit "\u0661\u0661"]2 EUR`,
+		"5, \u0665 and \u0966\u0967": "5, \u0665 and \u0966\u0967",
+	} {
+		require.Equal(t, want, marked(in), "%+q", in)
+	}
+}
+
 // TestTextsOfManyLanguagesAreLeftAsTheyAre: who reads them would read nothing
 // else than brackets otherwise.
 func TestTextsOfManyLanguagesAreLeftAsTheyAre(t *testing.T) {
