@@ -126,6 +126,21 @@ func (r Requirement) standing(people []Principal) standing {
 
 const maxStage = int(^uint(0) >> 1)
 
+// taken returns who fills the places of the first way that is met, if one is.
+func (s standing) taken() []Seat {
+	for _, m := range s.ways {
+		if missing, fillable := m.missing(); missing > 0 || !fillable {
+			continue
+		}
+		var seats []Seat
+		for _, q := range m.way {
+			seats = append(seats, m.seated(q)...)
+		}
+		return seats
+	}
+	return nil
+}
+
 // best returns the way that contains quorum q and has the fewest places
 // missing, one that can be filled before one that cannot.
 func (s standing) best(q int) *matching {

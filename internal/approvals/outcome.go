@@ -60,13 +60,17 @@ func (a Approval) Outcome(now time.Time) Outcome {
 	return o
 }
 
-// approvers returns who approved, in their order, and for whom each counted.
+// approvers returns who approved, in their order, and for whom each counted: of
+// alternatives, the one that is met says so.
 func (a Approval) approvers() []Seat {
 	counted := map[UserID]UserID{}
 	for _, q := range a.Progress() {
 		for _, s := range q.By {
 			counted[s.User] = s.For
 		}
+	}
+	for _, s := range a.standing().taken() {
+		counted[s.User] = s.For
 	}
 	var all []Seat
 	for _, u := range a.Deciders(a.Yes()) {

@@ -47,6 +47,25 @@ func TestAnOutcomeNamesWhoBroughtItAbout(t *testing.T) {
 	require.True(t, superseded.Approvals[0].Outcome(at).Superseded)
 }
 
+// Whoever approves in the place of someone away may be in an alternative by themselves,
+// too. Only the one that is met says for whom they counted.
+func TestAnOutcomeSaysForWhomADelegateCountedInTheAlternativeThatIsMet(t *testing.T) {
+	at := opened.Add(time.Minute)
+	security := Quorum{Name: "security", Need: 1, From: From{Users: []UserID{"cy"}}, Choice: 1}
+	lead := Quorum{Name: "lead", Need: 2, From: From{Users: []UserID{"dee", "ann"}}, Choice: 1}
+	for _, order := range [][]Quorum{{security, lead}, {lead, security}} {
+		r := Requirement{Quorums: order, Delegation: true}
+		r.Quorums[0].Option, r.Quorums[1].Option = 1, 2
+		b := open(t, r)
+		stands := say(b, "dee", Approve)
+		stands.By.For = []Absent{{User: "cy", Until: deadline}}
+		require.Equal(t, []Seat{{User: "dee", For: "cy"}}, must(t, b, stands).Approvals[0].Outcome(at).By, "%v", order)
+
+		herself := say(b, "dee", Approve)
+		require.Equal(t, []Seat{{User: "dee"}, {User: "ann"}}, must(t, b, herself, say(b, "ann", Approve)).Approvals[0].Outcome(at).By)
+	}
+}
+
 func TestWhoDecidedIsKnownUntilTheArgumentsChange(t *testing.T) {
 	b := open(t, all(of(2, "ann", "bo", "cy")))
 	said := say(b, "ann", Approve)

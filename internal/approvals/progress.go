@@ -30,8 +30,7 @@ func (s Seat) String() string {
 // missing, an alternative in the best of the ways that contain it: so a person
 // may be counted for two alternatives, of which only one is taken.
 func (a Approval) Progress() []Progress {
-	// A barred person has no recorded decision.
-	s := a.Requirement.standing(a.voices(a.Yes(), func(UserID) bool { return false }))
+	s := a.standing()
 	quorums := a.Requirement.clone().Quorums
 	progress := make([]Progress, len(quorums))
 	for i, q := range quorums {
@@ -42,6 +41,12 @@ func (a Approval) Progress() []Progress {
 		}
 	}
 	return progress
+}
+
+// standing is how far the approvals are.
+func (a Approval) standing() standing {
+	// A barred person has no recorded decision.
+	return a.Requirement.standing(a.voices(a.Yes(), func(UserID) bool { return false }))
 }
 
 // Helps reports whether an approval by p would bring an open call further: p
