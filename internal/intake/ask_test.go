@@ -64,6 +64,36 @@ func TestAnApprovalThatIsNotUsedIsSupersededToo(t *testing.T) {
 	require.Equal(t, intake.OutcomeSuperseded, out.Outcome)
 }
 
+// Nobody can use such an approval any more. Its card said that the agent has not used it yet.
+func TestTheCardOfAnApprovalThatItsAgentGaveUpSaysThatItDoesNotRun(t *testing.T) {
+	for why, end := range map[string]func(w *world, r intake.Request){
+		"the agent asked for something else in its place": func(w *world, _ intake.Request) { w.ask(ask("x", "write")) },
+		"the agent withdrew its request": func(w *world, r intake.Request) {
+			_, err := w.Withdraw(t.Context(), claude, r.ID, "")
+			require.NoError(t, err)
+		},
+		"the user answered": func(w *world, r intake.Request) {
+			for range 2 { // it may be repeated
+				_, err := w.Withdraw(t.Context(), claude, r.ID, "the user answered")
+				require.NoError(t, err)
+			}
+		},
+	} {
+		w := newWorld(t)
+		r := w.ask(ask("x", "write", "write", "write"))
+		w.approve(r, "c0")
+		w.approve(r, "c1")
+		claim, err := w.Claim(t.Context(), claude, r.ID, "c0")
+		require.NoError(t, err)
+		end(w, r)
+		b, err := w.desk.Batch(t.Context(), r.Batch)
+		require.NoError(t, err)
+		require.Equal(t, approvals.Execution{State: approvals.Claimed, At: claim.ClaimedAt, By: "claude"}, b.Approvals[0].Execution, "what was used stays used")
+		require.Equal(t, approvals.Execution{State: approvals.NotRun, At: w.clock.Now(), Words: why}, b.Approvals[1].Execution)
+		require.Empty(t, b.Approvals[2].Execution.State, "it was withdrawn")
+	}
+}
+
 func TestOfTwoThatSupersedeARequestAtOnceOneIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.ask(ask("x", "write"))

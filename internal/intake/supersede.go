@@ -90,8 +90,13 @@ func (s *Service) replace(ctx context.Context, c Client, a Ask, id, by approvals
 		return err
 	}
 	_, err = s.c.Desk.Withdraw(ctx, remote.Batch.ID, approvals.RequestID("replaced:"+id), approvals.Withdraw{By: c.actor(), Reason: replacedReason})
-	if errors.Is(err, approvals.ErrSettled) {
-		return nil
+	if err != nil && !errors.Is(err, approvals.ErrSettled) {
+		return err
 	}
-	return err
+	x, err := s.find(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	s.lapse(ctx, x, replacedReason)
+	return nil
 }

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -41,7 +42,27 @@ func (s *Service) Withdraw(ctx context.Context, c Client, id approvals.RunID, re
 		return Request{}, err
 	}
 	s.hubs.wake(id)
-	return s.Get(ctx, c, id)
+	if x, err = s.find(ctx, c, id); err != nil {
+		return Request{}, err
+	}
+	s.lapse(ctx, x, cmp.Or(cut(reason), withdrawnReason))
+	return s.view(ctx, x)
+}
+
+// withdrawnReason is what people read of an approved call if the client does not say why
+// it withdrew the request.
+const withdrawnReason = "the agent withdrew its request"
+
+// lapse says on the cards, and in the facts, that the approved calls that were not claimed
+// before their request ended do not run. The record is what counts, as for [Service.show].
+func (s *Service) lapse(ctx context.Context, x found, why string) {
+	for _, a := range x.remote.Batch.Approvals {
+		i := x.rec.call(a.Call.ID)
+		if i < 0 || a.Status != approvals.Approved || !x.rec.Calls[i].ClaimedAt.IsZero() || x.rec.Calls[i].Refused != "" || x.rec.Here {
+			continue
+		}
+		s.conclude(ctx, x, a.Call.ID, approvals.Execution{State: approvals.NotRun, At: s.c.Now(), Words: why})
+	}
 }
 
 // Gone says that the caller of a request stopped waiting for it. If its door can bring an
