@@ -125,22 +125,14 @@ func factOf(e approvals.Event, add func(moment)) {
 		}
 		return
 	case approvals.Decided:
-		m.At, m.Kind, m.Call, m.By, m.Verdict, m.Digest = e.At, factDecided, e.Call, e.By.User, e.Verdict, e.Digest
-		who, absent := string(e.By.User), []string(nil)
-		for _, away := range e.By.For {
-			m.DelegateOf = append(m.DelegateOf, away.User)
-			absent = append(absent, string(away.User))
-		}
-		if len(absent) > 0 { // they may have decided for themselves: the receipt says for whom they counted
-			who += ", a delegate of " + strings.Join(absent, " and ") + ","
-		}
-		m.What = fmt.Sprintf("%s decided: %s", who, plainly(e.Verdict))
+		m.At, m.Kind, m.Call, m.Verdict, m.Digest = e.At, factDecided, e.Call, e.Verdict, e.Digest
+		m.did(e.By, "decided: "+plainly(e.Verdict))
 	case approvals.Retracted:
-		m.At, m.Kind, m.Call, m.By = e.At, factRetracted, e.Call, e.By.User
-		m.What = fmt.Sprintf("%s took their decision back", e.By.User)
+		m.At, m.Kind, m.Call = e.At, factRetracted, e.Call
+		m.did(e.By, "took their decision back")
 	case approvals.Amended:
-		m.At, m.Kind, m.Call, m.By, m.Digest, m.Rule = e.At, factAmended, e.Call, e.By.User, e.To, e.Rule
-		m.What = fmt.Sprintf("%s changed the arguments", e.By.User)
+		m.At, m.Kind, m.Call, m.Digest, m.Rule = e.At, factAmended, e.Call, e.To, e.Rule
+		m.did(e.By, "changed the arguments")
 	case approvals.Reminded:
 		m.At, m.Kind, m.Call, m.What = e.At, factReminded, e.Call, "a reminder was due"
 	case approvals.Escalated:
@@ -160,6 +152,20 @@ func factOf(e approvals.Event, add func(moment)) {
 		m.At, m.Kind, m.What = e.At, factResolved, "everything is decided"
 	}
 	add(m)
+}
+
+// did says what a person did, and whose delegate they were then. They may have done it for
+// themselves: the receipt says for whom an approver counted.
+func (m *moment) did(by approvals.Principal, what string) {
+	who, absent := string(by.User), []string(nil)
+	for _, away := range by.For {
+		m.DelegateOf = append(m.DelegateOf, away.User)
+		absent = append(absent, string(away.User))
+	}
+	if len(absent) > 0 {
+		who += ", a delegate of " + strings.Join(absent, " and ") + ","
+	}
+	m.By, m.What = by.User, who+" "+what
 }
 
 // openedOf says for each call what people are asked about it.

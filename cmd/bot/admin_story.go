@@ -22,7 +22,7 @@ type moment struct {
 	Tool  string               `json:"tool,omitempty"`
 	By    approvals.UserID     `json:"by,omitempty"`
 
-	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"` // who is away, and in whose place the person who decides may
+	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"` // who is away, and in whose place the person may decide
 	Digest       approvals.Digest   `json:"digest,omitzero"`       // of what people saw; after a change, of the new arguments
 	Rule         string             `json:"rule,omitempty"`        // that asked about the call until it was settled, permitted or refused it, and the version of its policy
 	Agent        string             `json:"agent,omitempty"`

@@ -149,15 +149,20 @@ func TestTheStoryOfARemoteRequestHasNoModel(t *testing.T) {
 // story, and so does someone who is asked who took a request back.
 func TestTheStoryOfARunSaysInWhosePlacePeopleDecide(t *testing.T) {
 	var said []moment
+	deputy := approvals.Principal{User: "U0DAVE", For: []approvals.Absent{{User: "U0BOB"}}}
 	for _, e := range []approvals.Event{
-		approvals.Decided{Decision: approvals.Decision{By: approvals.Principal{User: "U0DAVE", For: []approvals.Absent{{User: "U0BOB"}}}, Verdict: approvals.Approve}},
+		approvals.Decided{Decision: approvals.Decision{By: deputy, Verdict: approvals.Approve}},
+		approvals.Retracted{By: deputy},
+		approvals.Amended{By: deputy},
 		approvals.Settled{Status: approvals.Withdrawn, By: "service:refunds"},
 	} {
 		factOf(e, func(m moment) { said = append(said, m) })
 	}
-	require.Equal(t, "U0DAVE, a delegate of U0BOB, decided: approve", said[0].What)
-	require.Equal(t, []approvals.UserID{"U0BOB"}, said[0].DelegateOf)
-	require.Equal(t, "the call is withdrawn by service:refunds", said[1].What)
+	for i, what := range []string{"decided: approve", "took their decision back", "changed the arguments"} {
+		require.Equal(t, "U0DAVE, a delegate of U0BOB, "+what, said[i].What)
+		require.Equal(t, []approvals.UserID{"U0BOB"}, said[i].DelegateOf)
+	}
+	require.Equal(t, "the call is withdrawn by service:refunds", said[3].What)
 }
 
 // People are asked about some calls of a request. The story says of the others too what

@@ -56,12 +56,13 @@ func (b Batch) retract(cmd Retract) (Batch, []Event, error) {
 	if j < 0 {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNoDecision)
 	}
+	back := a.Decisions[j].By.clone()
 	a.Decisions = slices.Delete(slices.Clone(a.Decisions), j, j+1)
 	if len(a.Decisions) == 0 {
 		a.Decisions = nil
 	}
 	by, at := a.Requirement.record(cmd.By), plain(cmd.At)
-	by.For = nil // a person may take back any decision that they made
+	by.For = back.For // as the decision has them: a person may take it back whoever is away now
 	return b.with(i, a).moved(at, Retracted{Batch: b.ID, Call: cmd.Call, By: by, At: at})
 }
 

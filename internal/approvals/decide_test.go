@@ -253,6 +253,21 @@ func TestProgressIsOfApprovals(t *testing.T) {
 	require.Empty(t, b.Asked().Groups, "nobody needs looking up any more")
 }
 
+// Who looks for what delegates decided in the place of a person finds that it was taken back.
+func TestTheFactOfADecisionTakenBackSaysWhoWasAwayThen(t *testing.T) {
+	r := all(of(2, "ann", "bo"))
+	r.Delegation = true
+	b := open(t, r)
+	stands := say(b, "cy", Approve)
+	stands.By.For = []Absent{{User: "bo", Until: deadline}}
+	b = must(t, b, stands)
+	at := opened.Add(time.Hour)
+	next, events, err := b.Apply(Retract{Call: theCall, By: Principal{User: "cy"}, At: at}) // bo is back
+	require.NoError(t, err)
+	require.Equal(t, []Event{Retracted{Batch: b.ID, Call: theCall, By: b.Approvals[0].Decisions[0].By, At: at}}, events)
+	require.Empty(t, next.Approvals[0].Decisions)
+}
+
 func TestNothingIsTakenBackAfterTheDeadline(t *testing.T) {
 	b := open(t, Requirement{Quorums: []Quorum{of(2, "ann", "bo")}, Deadline: deadline})
 	b = must(t, b, say(b, "ann", Approve))
