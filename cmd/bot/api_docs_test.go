@@ -32,23 +32,45 @@ func program(t *testing.T, agent *remote, name string, args ...string) (string, 
 	return out.String(), err
 }
 
-// inLanguage returns the program of docs/api.md in a language, with an end that
-// refunds.
-func inLanguage(t *testing.T, language, file, end string, command ...string) refund {
+// documented returns the program of docs/api.md in a language.
+func documented(t *testing.T, language string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "api.md"))
 	require.NoError(t, err)
 	code := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(page)
 	require.NotNil(t, code)
+	return string(code[1])
+}
+
+// inLanguage returns the program of docs/api.md in a language, with an end that
+// refunds.
+func inLanguage(t *testing.T, language, file, end string, command ...string) refund {
+	t.Helper()
+	code := documented(t, language)
 	path := filepath.Join(t.TempDir(), file)
 	return func(t *testing.T, agent *remote, order string, cents int) (string, error) {
 		t.Helper()
-		text := string(code[1])
+		text := code
 		if language == "ts" { // the types are all that is not JavaScript
-			text = regexp.MustCompile(`: Promise<any>|: (string|unknown|object)\b`).ReplaceAllString(strings.ReplaceAll(text, "body?", "body"), "")
+			text = regexp.MustCompile(`: Promise<any>|: (string|object|any)\b`).ReplaceAllString(strings.ReplaceAll(text, "body?", "body"), "")
 		}
 		require.NoError(t, os.WriteFile(path, []byte(text+fmt.Sprintf(end, order, cents, order)), 0o600))
 		return program(t, agent, command[0], append(command[1:], path)...)
+	}
+}
+
+// The TypeScript of the documentation compiles in a strict project, with the types of
+// Node and with those of a browser, so that a reader can paste it.
+func TestTheTypeScriptOfTheDocumentationIsTyped(t *testing.T) {
+	web, err := filepath.Abs("../../internal/slacksim/page/web/node_modules")
+	require.NoError(t, err)
+	require.DirExists(t, web, "run .ci/deps, which installs the packages")
+	path := filepath.Join(t.TempDir(), "approved.mts")
+	require.NoError(t, os.WriteFile(path, []byte(documented(t, "ts")), 0o600))
+	for _, lib := range []string{"es2022", "es2022,dom"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(web, ".bin", "tsc"), "--noEmit", "--strict", "--skipLibCheck", "--target", "es2022",
+			"--module", "nodenext", "--lib", lib, "--types", "node", "--typeRoots", filepath.Join(web, "@types"), path).CombinedOutput()
+		require.NoError(t, err, "%s: %s", lib, out)
 	}
 }
 
