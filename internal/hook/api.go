@@ -266,7 +266,7 @@ func (a *api) settle(ctx context.Context, f form, q question, s status) (verdict
 	switch {
 	case edited && !f.edits:
 		return verdict{}, errors.New("people changed the input, which this agent cannot run")
-	case edited, f.exact && call.Outcome == "approved" && !AsksItsPerson(q.tool):
+	case edited, f.exact != nil && f.exact(q.tool) && call.Outcome == "approved":
 		v.input = json.RawMessage(claim.Args) // another hook may have changed the input meanwhile
 	}
 	return v, nil

@@ -108,22 +108,31 @@ func TestTheBytesThatPeopleSeeAreThoseOfTheAgent(t *testing.T) {
 // person at the terminal, and where the policy decided.
 func TestTheAnswerNamesWhatPeopleApproved(t *testing.T) {
 	for name, c := range map[string]struct {
+		kind          hook.Kind
 		outcome, tool string
-		named         bool
+		want          string
 	}{
-		"approved":                {"approved", "Bash", true},
-		"permitted by the policy": {"allowed", "Bash", false},
-		"a question":              {"approved", "AskUserQuestion", false},
-		"a plan":                  {"approved", "ExitPlanMode", false},
-		"a tool of an MCP server": {"approved", "mcp__db__drop", false},
+		"approved":                {hook.ClaudeCode, "approved", "Bash", `"updatedInput":{"a":1}`},
+		"permitted by the policy": {hook.ClaudeCode, "allowed", "Bash", ""},
+		"a question":              {hook.ClaudeCode, "approved", "AskUserQuestion", ""},
+		"a plan":                  {hook.ClaudeCode, "approved", "ExitPlanMode", ""},
+		"a tool of an MCP server": {hook.ClaudeCode, "approved", "mcp__db__drop", ""},
+		"Codex":                   {hook.Codex, "approved", "Bash", `"updatedInput":{"a":1}`},
+		"Codex, of an MCP server": {hook.Codex, "approved", "mcp__db__drop", `"updatedInput":{"a":1}`},
+		"Codex, permitted, which it takes only without a decision": {hook.Codex, "allowed", "Bash", "{}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, c.outcome, "")
 			ask := `{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"` + c.tool + `","tool_use_id":"t","tool_input":{"a":1}}`
 			var out bytes.Buffer
-			require.NoError(t, hook.Run(t.Context(), a.config(hook.ClaudeCode), strings.NewReader(ask), &out))
+			require.NoError(t, hook.Run(t.Context(), a.config(c.kind), strings.NewReader(ask), &out))
+			if c.want == "{}" {
+				require.JSONEq(t, c.want, out.String())
+				return
+			}
 			require.Contains(t, out.String(), `"permissionDecision":"allow"`)
-			require.Equal(t, c.named, strings.Contains(out.String(), `"updatedInput":{"a":1}`))
+			require.Contains(t, out.String(), c.want)
+			require.Equal(t, c.want != "", strings.Contains(out.String(), "updatedInput"))
 		})
 	}
 }

@@ -38,10 +38,10 @@ func Kinds() string {
 
 // A form is how one kind of agent asks and is answered.
 type form struct {
-	hold  time.Duration // with grace and [leaving], less than the agent waits without a setting
-	grace time.Duration // how long the answer may take after the hold; see [margin]
-	edits bool          // it runs changed input
-	exact bool          // several of its hooks may change the input of a call: the answer names what people approved
+	hold  time.Duration     // with grace and [leaving], less than the agent waits without a setting
+	grace time.Duration     // how long the answer may take after the hold; see [margin]
+	edits bool              // it runs changed input
+	exact func(string) bool // of which tools the answer names the input that people approved, because another hook may change it
 	read  func(map[string]json.RawMessage) (question, error)
 	write func(question, verdict) ([]byte, error)
 }
@@ -49,12 +49,12 @@ type form struct {
 // forms are all kinds. testdata/kinds.json has an example of each, and says which
 // were seen from the real program.
 var forms = map[Kind]form{
-	ClaudeCode: {9 * time.Minute, 12 * time.Second, true, true, readClaude, writeClaude},
+	ClaudeCode: {9 * time.Minute, 12 * time.Second, true, func(tool string) bool { return !AsksItsPerson(tool) }, readClaude, writeClaude},
 	// The input of Codex has only the command: nobody can say where it runs.
-	Codex:  {9 * time.Minute, 12 * time.Second, true, false, readCodex, writeClaude},
-	Cursor: {50 * time.Second, 6 * time.Second, false, false, readCursor, writeCursor},
-	VSCode: {25 * time.Second, 2 * time.Second, true, false, readClaude, writeClaude},
-	Gemini: {50 * time.Second, 6 * time.Second, true, false, readGemini, writeGemini},
+	Codex:  {9 * time.Minute, 12 * time.Second, true, func(string) bool { return true }, readCodex, writeCodex},
+	Cursor: {50 * time.Second, 6 * time.Second, false, nil, readCursor, writeCursor},
+	VSCode: {25 * time.Second, 2 * time.Second, true, nil, readClaude, writeClaude},
+	Gemini: {50 * time.Second, 6 * time.Second, true, nil, readGemini, writeGemini},
 }
 
 // AsksItsPerson reports whether a tool of Claude Code may need the person at the terminal.
@@ -164,7 +164,16 @@ func readCodex(doc map[string]json.RawMessage) (question, error) {
 	return q, err
 }
 
-// writeClaude denies and allows as Claude Code, Codex and VS Code read it.
+// writeCodex names what runs, or decides nothing: Codex 0.171.0 reports an answer that
+// allows a call without its input as a hook that failed, and ignores it.
+func writeCodex(q question, v verdict) ([]byte, error) {
+	if v.allow && v.input == nil {
+		return []byte("{}"), nil
+	}
+	return writeClaude(q, v)
+}
+
+// writeClaude denies and allows as Claude Code and VS Code read it.
 func writeClaude(_ question, v verdict) ([]byte, error) {
 	type output struct {
 		Event    string          `json:"hookEventName"`
