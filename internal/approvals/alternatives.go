@@ -141,6 +141,30 @@ func (s standing) taken() []Seat {
 	return nil
 }
 
+// short returns the quorums that are not complete, of the ways that need no more of
+// them than another way does.
+func (s standing) short() []int {
+	missing := make([][]int, len(s.ways))
+	for i, m := range s.ways {
+		for _, q := range m.way {
+			if len(m.seated(q)) < m.quorums[q].Need {
+				missing[i] = append(missing[i], q)
+			}
+		}
+	}
+	var all []int
+	for _, these := range missing {
+		within := func(less []int) bool {
+			return len(less) < len(these) && !slices.ContainsFunc(less, func(q int) bool { return !slices.Contains(these, q) })
+		}
+		if !slices.ContainsFunc(missing, within) {
+			all = append(all, these...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // best returns the way that contains quorum q and has the fewest places
 // missing, one that can be filled before one that cannot.
 func (s standing) best(q int) *matching {

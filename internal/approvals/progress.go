@@ -1,6 +1,9 @@
 package approvals
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Progress is how far a quorum is: who fills its places, and whether it is
 // being asked: those of a later stage are not yet.
@@ -47,6 +50,20 @@ func (a Approval) Progress() []Progress {
 func (a Approval) standing() standing {
 	// A barred person has no recorded decision.
 	return a.Requirement.standing(a.voices(a.Yes(), func(UserID) bool { return false }))
+}
+
+// Missing returns whom the quorums ask that are not complete, each person and group
+// once. An alternative to one that is complete is not missing.
+func (a Approval) Missing() From {
+	var all From
+	for _, i := range a.standing().short() {
+		from := a.Requirement.Quorums[i].From
+		all.Users, all.Groups = append(all.Users, from.Users...), append(all.Groups, from.Groups...)
+	}
+	slices.Sort(all.Users)
+	slices.Sort(all.Groups)
+	all.Users, all.Groups = slices.Compact(all.Users), slices.Compact(all.Groups)
+	return all
 }
 
 // Helps reports whether an approval by p would bring an open call further: p

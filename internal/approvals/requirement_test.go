@@ -149,6 +149,19 @@ func TestAlternativesAndStages(t *testing.T) {
 	require.False(t, b.Helps(b.Approvals[0], Principal{User: "bo"}))
 }
 
+func TestWhoIsMissingIsNoAlternativeToWhoHasApproved(t *testing.T) {
+	b := open(t, all(
+		named("ops", in(1, "ops")),
+		choice(1, 0, named("security", of(1, "sue"))),
+		choice(1, 1, named("leads", of(2, "ann", "bo"))),
+	))
+	require.Equal(t, From{Users: []UserID{"ann", "bo", "sue"}, Groups: []GroupID{"ops"}}, b.Approvals[0].Missing())
+	half := must(t, b, say(b, "ann", Approve))
+	require.Equal(t, From{Users: []UserID{"ann", "bo", "sue"}, Groups: []GroupID{"ops"}}, half.Approvals[0].Missing())
+	require.Equal(t, From{Groups: []GroupID{"ops"}}, must(t, b, say(b, "sue", Approve)).Approvals[0].Missing())
+	require.Equal(t, From{Users: []UserID{"ann", "bo", "sue"}}, must(t, b, say(b, "cy", Approve, "ops")).Approvals[0].Missing())
+}
+
 func TestAVetoDeniesAndDoesNotApprove(t *testing.T) {
 	b := open(t, Requirement{
 		Quorums: []Quorum{of(2, "ann", "bo")}, Deny: 2,

@@ -235,3 +235,18 @@ func TestAGroupThatCannotBeLookedUpIsSaidAfterAWhile(t *testing.T) {
 	require.Len(t, o.directs("U0BOB"), 1)
 	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
 }
+
+// A group that has approved is not named as what the call still needs, and was asked.
+func TestWhoHasApprovedIsNotSaidToBeMissing(t *testing.T) {
+	sim := slacksim.Config{Groups: append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none", Name: "None"})}
+	o := newWorkspace(t, sim)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre, by("none", fromGroup("S0NONE"))))
+	o.draw(b)
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "approve", 0))
+	var later *slackapi.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later, "somebody may join the group")
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "No one else was asked yet about delete_file: nobody can approve this now. It needs S0NONE.")
+	require.Contains(t, plainWords(o.directs("U0ALICE")[0]), "No one else was asked to approve 1 call that you asked for")
+	require.NotContains(t, plainWords(o.directs("U0ALICE")[0]), "S0SRE")
+}

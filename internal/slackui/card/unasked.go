@@ -71,8 +71,12 @@ func (o opening) unasked() []blockkit.Para {
 		if i < 0 || i >= len(o.OnCard()) || o.OnCard()[i].Status != approvals.Pending {
 			continue
 		}
+		nobody := sayNobodyAsked
+		if len(o.OnCard()[i].Deciders(o.OnCard()[i].Yes())) > 0 {
+			nobody = sayNobodyElseAsked
+		}
 		spans := append([]blockkit.Span{
-			blockkit.Styled(sayNobodyAsked, blockkit.Bold), blockkit.Say(" about "),
+			blockkit.Styled(nobody, blockkit.Bold), blockkit.Say(" about "),
 			blockkit.Styled(blockkit.Brief(o.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": "),
 		}, u.Words()...)
 		paras = append(paras, blockkit.Line(append(spans, blockkit.Say("."))...))

@@ -63,6 +63,7 @@ const (
 	sayUnaskedUnreachable = "no approver sees the card in the channel, and these can't be sent a direct message: "
 	sayUnaskedMuted       = "no approver sees the card in the channel, and the policy sends no direct messages to "
 	sayNobodyAsked        = "Nobody was asked yet"
+	sayNobodyElseAsked    = "No one else was asked yet"
 )
 
 // Buttons and confirmations.

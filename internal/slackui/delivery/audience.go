@@ -155,7 +155,7 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 		}
 	}
 	asked := recipients{Notices: n, batch: b, call: a, what: what, in: rosters, away: as, conversation: in}
-	for _, user := range members(found.from, rosters) {
+	for _, user := range rosters.Members(found.from) {
 		if !b.Helps(a, asked.principal(user)) {
 			continue
 		}
@@ -183,21 +183,6 @@ func (n *Notices) rosters(ctx context.Context, groups []approvals.GroupID) (dire
 		}
 	}
 	return all, nil
-}
-
-// members returns the people who are named and the members of the groups, each once.
-func members(from []approvals.From, in directory.Rosters) []approvals.UserID {
-	var all []approvals.UserID
-	for _, f := range from {
-		all = append(all, f.Users...)
-		for _, g := range f.Groups {
-			for _, user := range in[g].Users {
-				all = append(all, approvals.UserID(user))
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // recipients decides who is asked about a call.
@@ -242,7 +227,7 @@ func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID
 		return err
 	}
 	w := to.who[user]
-	w.call, w.myself, w.added = to.call, true, slices.Contains(members([]approvals.From{added}, r.in), user)
+	w.call, w.myself, w.added = to.call, true, slices.Contains(r.in.Members([]approvals.From{added}), user)
 	to.who[user] = w
 	return nil
 }

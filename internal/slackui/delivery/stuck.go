@@ -67,7 +67,7 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 		return false, false, err
 	}
 	asked := recipients{Notices: n, batch: b, call: a, what: what, in: in}
-	users := members(fromOf(a), in)
+	users := in.Members(fromOf(a))
 	var all []approvals.Principal
 	for _, user := range users {
 		if len(users) <= maxRecipients { // of more people, enough are assumed to count

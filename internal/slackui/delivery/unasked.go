@@ -30,7 +30,7 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	sent := recipientsOf(asked)
 	for _, of := range asked {
 		if u, is := h.Body.unaskedOf(of, sent); is {
-			u.From = everyoneOf(fromOf(b.Approvals[of.call]))
+			u.From = b.Approvals[of.call].Missing()
 			now = append(now, u)
 		}
 	}
@@ -122,18 +122,6 @@ func fromOf(a approvals.Approval) []approvals.From {
 	return all
 }
 
-// everyoneOf joins them, each once.
-func everyoneOf(from []approvals.From) approvals.From {
-	var all approvals.From
-	for _, f := range from {
-		all.Users, all.Groups = append(all.Users, f.Users...), append(all.Groups, f.Groups...)
-	}
-	slices.Sort(all.Users)
-	slices.Sort(all.Groups)
-	all.Users, all.Groups = slices.Compact(all.Users), slices.Compact(all.Groups)
-	return all
-}
-
 // Unasked tells the requester which calls nobody was asked about. It leaves out those
 // that a notice already says nobody is left to approve, see [stuck].
 func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked) error {
@@ -188,7 +176,11 @@ func (n *Notices) tellUnasked(ctx context.Context, b approvals.Batch, left []car
 
 // unaskedMessage says which calls nobody was asked about, why, and whom to turn to.
 func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls []card.Unasked) blockkit.Message {
-	head := sayNobodyWasAsked + blockkit.Count(len(calls), "call") + sayYouAskedFor
+	nobody := sayNobodyElse
+	if slices.ContainsFunc(calls, func(u card.Unasked) bool { a := b.Approvals[u.Call]; return len(a.Deciders(a.Yes())) == 0 }) {
+		nobody = sayNobodyWasAsked
+	}
+	head := nobody + blockkit.Count(len(calls), "call") + sayYouAskedFor
 	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(head, blockkit.Bold), blockkit.Say(" from the agent "),
 		blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say("."))}
 	paras = append(paras, callLines(calls, func(u card.Unasked) []blockkit.Span {

@@ -21,6 +21,7 @@ const (
 // To a requester whose calls nobody was asked about, or nobody can approve.
 const (
 	sayNobodyWasAsked  = "Nobody was asked to approve "
+	sayNobodyElse      = "No one else was asked to approve "
 	sayShowTheCard     = "Show the card to an approver. If there is none, ask the person who maintains the policy."
 	sayYouAskedFor     = " that you asked for"
 	sayWrote           = " wrote to the agent "

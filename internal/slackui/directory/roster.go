@@ -40,6 +40,21 @@ func (r Rosters) With(user string, latest time.Time) (in []approvals.GroupID, at
 	return in, latest
 }
 
+// Members returns the people who are named and the members of the groups, each once.
+func (r Rosters) Members(from []approvals.From) []approvals.UserID {
+	var all []approvals.UserID
+	for _, f := range from {
+		all = append(all, f.Users...)
+		for _, g := range f.Groups {
+			for _, user := range r[g].Users {
+				all = append(all, approvals.UserID(user))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // rostersOf looks all the groups up, and returns those that Slack no longer has as
 // errors of their own. If any other lookup fails, all fail: it is not known whether the
 // person is in that group.
