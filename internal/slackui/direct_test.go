@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,4 +153,49 @@ func TestACopyIsNotRedrawnForWhoMayNotLook(t *testing.T) {
 	require.Empty(t, bob.Actions())
 	require.Contains(t, plainWords(carol), "TOPSECRET")
 	require.NotEmpty(t, carol.Actions())
+}
+
+// Nobody else can open the direct messages in which something was asked for: links lead to
+// what the person has, and where that is nothing, they review the request from the list.
+func TestLinksLeadNobodyIntoTheDirectMessagesOfSomebodyElse(t *testing.T) {
+	for name, direct := range map[string]approvals.DirectMessages{"with a copy": approvals.DirectEveryone, "without": approvals.DirectNobody} {
+		t.Run(name, func(t *testing.T) {
+			o := atNoon(t, slacksim.Config{}, inLists)
+			root, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "@countersign", Text: "clean up"})
+			require.NoError(t, err)
+			d := laddered(directCall(sre), reminds(time.Hour))
+			d.Ask.Requirement.Direct = direct
+			b := o.opensIn("D0ALICE", root, d)
+			o.draw(b)
+			require.NoError(t, o.stirs(b))
+			o.pass(time.Hour)
+			o.climbs(b)
+			o.notify(b)
+			theirs := linksOf(t, o.directs("U0BOB"))
+			require.Contains(t, theirs, "1 call waits for your approval")
+			require.NotContains(t, theirs, "archives/D0ALICE")
+			require.Equal(t, direct == approvals.DirectEveryone, strings.Contains(theirs, "archives/D0BOB"))
+
+			list := linksOf(t, o.listed("U0BOB"))
+			require.NotContains(t, list, "archives/D0ALICE")
+			require.Equal(t, direct == approvals.DirectNobody, strings.Contains(list, "countersign.review"))
+			require.Contains(t, linksOf(t, o.listed("U0ALICE")), "archives/D0ALICE", "she can open hers")
+		})
+	}
+}
+
+// listed is the whole list as the person gets it.
+func (o *workspace) listed(user string) *slacksim.Message {
+	o.t.Helper()
+	out, err := o.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: "list all"})
+	require.NoError(o.t, err)
+	return out.Message
+}
+
+// linksOf is everything that a message has, with the addresses of its links.
+func linksOf(t *testing.T, messages any) string {
+	t.Helper()
+	raw, err := json.Marshal(messages)
+	require.NoError(t, err)
+	return string(raw)
 }

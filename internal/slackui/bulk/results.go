@@ -205,7 +205,7 @@ func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet,
 		if len(links) >= answerPlaces {
 			continue
 		}
-		if link := s.lineLink(ctx, l, batches[l.Batch]); link != "" && !at[link] {
+		if link := s.lineLink(ctx, l, batches[l.Batch], ""); link != "" && !at[link] {
 			at[link] = true
 			links = append(links, slack.NewRichTextSectionLinkElement(link, ref.ShortID(l.Digest), nil))
 		}
@@ -228,10 +228,10 @@ func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet,
 	return blockkit.Line(append(spans, blockkit.Say("."))...)
 }
 
-func (s *Results) lineLink(ctx context.Context, l approvals.Line, b approvals.Batch) string {
+func (s *Results) lineLink(ctx context.Context, l approvals.Line, b approvals.Batch, person approvals.UserID) string {
 	for i, a := range b.Approvals {
 		if a.Call.ID == l.Call {
-			return s.Placements.Link(ctx, b, i)
+			return s.Placements.Link(ctx, b, i, person)
 		}
 	}
 	return ""
@@ -299,7 +299,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 		shown = make([]shownLine, len(lines))
 	}
 	links := make([]string, len(lines))
-	s.Sheets.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
+	s.Sheets.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch], sheet.By) })
 	head := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+", sent ", blockkit.Bold), blockkit.DateSpan(sheet.SubmittedAt)}
 	if pages > 1 {
 		head = append(head, blockkit.Say(fmt.Sprintf(". Page %d of %d.", page+1, pages)))

@@ -74,7 +74,7 @@ func (s *Handler) Listed(ctx context.Context, user, team, channel string, l ref.
 	if !who.Unsure { // Slack is not answering, and the person has waited for it once
 		s.People.Summarize(ctx, directory.Who{User: user, Team: team}, named)
 	}
-	return s.listMessage(ctx, rows, l, next, who.Unsure), nil
+	return s.listMessage(ctx, rows, l, next, who), nil
 }
 
 // rows are the calls of the page, and where the next one begins, if there is
@@ -126,13 +126,13 @@ var listHeads = map[ref.Scope]string{
 	ref.ScopeMine: listMine, ref.ScopeAll: "waiting", ref.ScopeChannel: listHere,
 }
 
-func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, next *ref.List, unsure bool) blockkit.Message {
+func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, next *ref.List, who directory.Viewer) blockkit.Message {
 	if len(rows) == 0 && next == nil {
 		words := nothingListed[l.Scope]
 		if l.Before > 0 {
 			words = blockkit.Ours(listNoMore)
 		}
-		if unsure {
+		if who.Unsure {
 			words = blockkit.Ours("%s "+listUnsure, words)
 		}
 		return blockkit.MessageOf(words)
@@ -147,8 +147,8 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	}
 	m := blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(head, blockkit.Bold)))}}
 	for i, r := range rows {
-		m.Blocks = append(m.Blocks, blockkit.RichText(s.row(ctx, r, now)...))
-		if _, drawn := s.Placements.Anchor(ctx, r.Batch, r.index()); !drawn { // it can be read and decided nowhere else
+		m.Blocks = append(m.Blocks, blockkit.RichText(s.row(ctx, r, now, who.User)...))
+		if _, drawn := s.Placements.Anchor(ctx, r.Batch, r.index(), who.User); !drawn { // the person can read and decide it nowhere else
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
 				r.Review(i)))
 		}
@@ -159,7 +159,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 				blockkit.Button(ref.ActionList.ID(0), string(value), listMore, listMoreSpoken+listHeads[l.Scope])))
 		}
 	}
-	if unsure {
+	if who.Unsure {
 		m.Blocks = append(m.Blocks, blockkit.RichText(blockkit.Line(blockkit.Say(listUnsure))))
 	}
 	return m
@@ -167,7 +167,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 
 // row says what a call does, how bad it is, who asked, how far it is and until
 // when it waits.
-func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.Para {
+func (s *Handler) row(ctx context.Context, r waiting, now time.Time, person approvals.UserID) []blockkit.Para {
 	a := r.Leading()
 	spans := []blockkit.Span{
 		blockkit.Styled(r.Title(160), blockkit.Bold), blockkit.Say(" · " + blockkit.Risk(a.Severity) + " · requested by "), blockkit.PersonSpan(r.Batch.Requester),
@@ -180,7 +180,7 @@ func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.
 		spans = append(spans, blockkit.Say(" · "), blockkit.Styled(listWaits, blockkit.Bold))
 	}
 	spans = append(spans, blockkit.Say(" · "), blockkit.Styled(ref.ShortID(a.Call.Digest), blockkit.Code))
-	if link := s.Placements.Link(ctx, r.Batch, r.index()); link != "" {
+	if link := s.Placements.Link(ctx, r.Batch, r.index(), person); link != "" {
 		spans = append(spans, blockkit.Say(" · "), slack.NewRichTextSectionLinkElement(link, listOpen, nil))
 	}
 	return []blockkit.Para{blockkit.Line(spans...)}

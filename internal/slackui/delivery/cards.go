@@ -272,7 +272,9 @@ func (c *Cards) cardAt(ctx context.Context, n *anchors, reader directory.Reader,
 	if t.direct == "" {
 		return shown, nil
 	}
-	if i := slices.IndexFunc(n.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); i >= 0 {
+	if i := slices.IndexFunc(n.Anchors, func(a Anchor) bool {
+		return a.Part == part && !a.Further && a.Direct == "" && !a.withSomebodyElse(b, t.direct)
+	}); i >= 0 {
 		home := n.Anchors[i]
 		shown.Link = c.API.Permalink(ctx, home.Channel, home.TS, home.Thread)
 	}

@@ -22,7 +22,7 @@ const (
 
 // message is the notice as a message: which calls wait for the person, which of their
 // decisions no longer count, and which calls nobody can approve.
-func (n *Notices) message(ctx context.Context, reader directory.Reader, b approvals.Batch, l notice) blockkit.Message {
+func (n *Notices) message(ctx context.Context, reader directory.Reader, b approvals.Batch, l notice, person approvals.UserID) blockkit.Message {
 	var paras []blockkit.Para
 	var text blockkit.Fallback
 	if len(l.waits) > 0 {
@@ -36,16 +36,16 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 		paras = append(paras, blockkit.Line(
 			blockkit.Styled(head, blockkit.Bold),
 			blockkit.Say(": "), blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
-		paras = append(paras, callLines(l.waits, func(w waitsFor) []blockkit.Span { return n.waiting(ctx, reader, b, w) })...)
+		paras = append(paras, callLines(l.waits, func(w waitsFor) []blockkit.Span { return n.waiting(ctx, reader, b, w, person) })...)
 	}
 	if len(l.cleared) > 0 {
 		lost := blockkit.Number(len(l.cleared)) + sayNoLongerCounts + blockkit.Verb(len(l.cleared), "counts")
 		text = text.Then(blockkit.Escape(" " + lost + ". ")).Then(n.spokenCleared(ctx, reader, b, l.cleared))
 		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(sayEditedAfter)))
-		paras = append(paras, callLines(l.cleared, func(c clearedBy) []blockkit.Span { return n.changed(ctx, reader, b, c) })...)
+		paras = append(paras, callLines(l.cleared, func(c clearedBy) []blockkit.Span { return n.changed(ctx, reader, b, c, person) })...)
 	}
 	if len(l.stuck) > 0 {
-		told, more := n.stuckWords(ctx, reader, b, l.stuck)
+		told, more := n.stuckWords(ctx, reader, b, l.stuck, person)
 		text, paras = text.Then(blockkit.Escape(" "+told)), append(paras, more...)
 	}
 	where := blockkit.Ours(sayReadAndDecide)
@@ -124,7 +124,7 @@ func doesWords(ctx context.Context, reader directory.Reader, b approvals.Batch, 
 
 // waiting is the line of one call that waits: what it does, since when and until when
 // it waits, and for whom.
-func (n *Notices) waiting(ctx context.Context, reader directory.Reader, b approvals.Batch, w waitsFor) []blockkit.Span {
+func (n *Notices) waiting(ctx context.Context, reader directory.Reader, b approvals.Batch, w waitsFor, person approvals.UserID) []blockkit.Span {
 	a := b.Approvals[w.call]
 	spans := append(does(ctx, reader, b, a), blockkit.Say(" · asked "+blockkit.Ago(n.Now().Sub(b.OpenedAt))))
 	if d := a.Requirement.Deadline; !d.IsZero() {
@@ -147,11 +147,11 @@ func (n *Notices) waiting(ctx context.Context, reader directory.Reader, b approv
 	if w.added {
 		spans = append(spans, blockkit.Say(sayStillUndecided))
 	}
-	return append(spans, n.link(ctx, b, w.call)...)
+	return append(spans, n.link(ctx, b, w.call, person)...)
 }
 
 // changed is the line of a call whose decision was cleared.
-func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approvals.Batch, c clearedBy) []blockkit.Span {
+func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approvals.Batch, c clearedBy, person approvals.UserID) []blockkit.Span {
 	a := b.Approvals[c.call]
 	next := sayDecideAgain
 	if !a.OpenAt(n.Now()) {
@@ -159,12 +159,12 @@ func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approv
 	}
 	spans := append(does(ctx, reader, b, a),
 		blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" edited the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")"+next))
-	return append(spans, n.link(ctx, b, c.call)...)
+	return append(spans, n.link(ctx, b, c.call, person)...)
 }
 
-// link links to the card of a call, which has the arguments that a notice never has.
-func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []blockkit.Span {
-	if link := n.Placements.Link(ctx, b, call); link != "" {
+// link links the person to the card of a call, which has the arguments that a notice never has.
+func (n *Notices) link(ctx context.Context, b approvals.Batch, call int, person approvals.UserID) []blockkit.Span {
+	if link := n.Placements.Link(ctx, b, call, person); link != "" {
 		return []blockkit.Span{blockkit.Say(" — "), slack.NewRichTextSectionLinkElement(link, "open the card", nil)}
 	}
 	list, _ := n.Placements.Listing(ctx, b)
@@ -196,6 +196,6 @@ func (n *Notices) call(ctx context.Context, reader directory.Reader, b approvals
 	from = append(from, blockkit.PersonSpans(slices.Compact(users))...)
 	head := blockkit.Count(len(waits), "call") + " still " + blockkit.Verb(len(waits), "waits") + " for approval"
 	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, maxRecipients)...)...)}
-	paras = append(paras, callLines(waits, func(w waitsFor) []blockkit.Span { return n.waiting(ctx, reader, b, w) })...)
+	paras = append(paras, callLines(waits, func(w waitsFor) []blockkit.Span { return n.waiting(ctx, reader, b, w, "") })...)
 	return blockkit.Message{Text: blockkit.Escape(head + ": ").Then(n.spokenWaits(ctx, reader, b, waits)).Trim(), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }

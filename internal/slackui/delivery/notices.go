@@ -117,7 +117,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 		return b.Version, nil
 	}
 	if at.thread == "" { // then the notice goes into the thread of the card, or below the card
-		if card, drawn := n.Placements.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
+		if card, drawn := n.Placements.Anchor(ctx, b, 0, ""); drawn && card.Channel == at.channel {
 			at.thread = cmp.Or(card.Thread, card.TS)
 		}
 	}
@@ -201,7 +201,7 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 		if err := n.Budget.takeReserved(ctx, channel, what); err != nil {
 			return err
 		}
-		_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
+		_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l, approvals.UserID(user)))
 		return err
 	}
 	room, err := n.Budget.take(ctx, channel, what)
@@ -211,7 +211,7 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 	if room == 0 {
 		return n.Placements.addToDigest(ctx, b, channel, approvals.UserID(user))
 	}
-	_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
+	_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l, approvals.UserID(user)))
 	return err
 }
 

@@ -88,23 +88,38 @@ func (p *Placements) AskAgain(ctx context.Context, id approvals.BatchID) error {
 }
 
 // Anchor returns a message that shows the call, or another part of the batch if none
-// does. It prefers a message in the thread of the batch.
-func (p *Placements) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
+// does. It prefers the copy that the person has in their direct messages, then a message
+// in the thread of the batch, and never returns one in the direct messages of somebody
+// else. An empty person stands for those who are in the conversation of the batch.
+func (p *Placements) Anchor(ctx context.Context, b approvals.Batch, call int, person approvals.UserID) (Anchor, bool) {
 	n, _, err := p.notes().Load(ctx, string(b.ID))
-	all := n.Body.Anchors
+	all := slices.DeleteFunc(n.Body.Anchors, func(a Anchor) bool { return person != "" && a.withSomebodyElse(b, person) })
 	if err != nil || len(all) == 0 {
 		return Anchor{}, false
 	}
 	if slices.ContainsFunc(all, func(a Anchor) bool { return a.Part == call/card.CallsPerCard }) {
 		all = slices.DeleteFunc(all, func(a Anchor) bool { return a.Part != call/card.CallsPerCard })
 	}
+	if i := slices.IndexFunc(all, func(a Anchor) bool { return person != "" && a.Direct == person }); i >= 0 {
+		return all[i], true
+	}
 	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
 }
 
-// Link returns the address of the card of this call, or nothing if there is none.
-func (p *Placements) Link(ctx context.Context, b approvals.Batch, call int) string {
-	at, drawn := p.Anchor(ctx, b, call)
+// Link returns the address of the card of this call for the person, see [Placements.Anchor].
+func (p *Placements) Link(ctx context.Context, b approvals.Batch, call int, person approvals.UserID) string {
+	at, drawn := p.Anchor(ctx, b, call, person)
 	if !drawn {
+		return ""
+	}
+	return p.API.Permalink(ctx, at.Channel, at.TS, at.Thread)
+}
+
+// ThreadLink returns the address of the card of this call in the thread of the batch, or
+// nothing if that is in the direct messages of somebody else.
+func (p *Placements) ThreadLink(ctx context.Context, b approvals.Batch, call int, person approvals.UserID) string {
+	at, drawn := p.Anchor(ctx, b, call, "")
+	if !drawn || at.withSomebodyElse(b, person) {
 		return ""
 	}
 	return p.API.Permalink(ctx, at.Channel, at.TS, at.Thread)
@@ -113,7 +128,7 @@ func (p *Placements) Link(ctx context.Context, b approvals.Batch, call int) stri
 // LeadTo links to the card of the first open call, if it is posted.
 func (p *Placements) LeadTo(ctx context.Context, b approvals.Batch) []blockkit.Span {
 	first := max(0, slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending }))
-	link := p.Link(ctx, b, first)
+	link := p.Link(ctx, b, first, "")
 	if link == "" {
 		return nil
 	}

@@ -39,6 +39,12 @@ type Anchor struct {
 	Direct approvals.UserID `json:"direct,omitempty"` // in the direct messages to this person
 }
 
+// withSomebodyElse reports whether the message is in direct messages that the person is not
+// in, so that no link leads them there.
+func (a Anchor) withSomebodyElse(b approvals.Batch, person approvals.UserID) bool {
+	return a.Direct != person && (a.Direct != "" || ofOnePerson(a.Channel) && b.Requester != person && !slices.Contains(b.Participants, person))
+}
+
 // A Placement is how a batch is shown in one place: these of its parts as cards, or
 // a line in a digest. It depends on the budget of the place when the batch came, and
 // is decided once, so that a batch in a digest is not posted later by itself.

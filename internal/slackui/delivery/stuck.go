@@ -86,7 +86,7 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 
 // stuckWords tell the requester which calls nobody is left to approve, and what they
 // can do.
-func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
+func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b approvals.Batch, all []stuck, person approvals.UserID) (text string, paras []blockkit.Para) {
 	head := "Nobody can approve " + blockkit.Count(len(all), "call") + sayYouAskedFor
 	others := blockkit.ListSpans(blockkit.PersonSpans(b.Participants), blockkit.NamesShown)
 	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
@@ -96,7 +96,7 @@ func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b app
 		wrote, where = sayMayHaveAsked, sayMayHaveAskedToo
 	}
 	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(wrote), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(where))...)}
-	paras = append(paras, callLines(all, func(s stuck) []blockkit.Span { return n.stuckCall(ctx, reader, b, s) })...)
+	paras = append(paras, callLines(all, func(s stuck) []blockkit.Span { return n.stuckCall(ctx, reader, b, s, person) })...)
 	if b.Executor != "" { // there is no thread in which to ask again
 		return head + ".", paras
 	}
@@ -110,7 +110,7 @@ func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b app
 }
 
 // stuckCall is the line of one call: what happens to it by itself, and when.
-func (n *Notices) stuckCall(ctx context.Context, reader directory.Reader, b approvals.Batch, s stuck) []blockkit.Span {
+func (n *Notices) stuckCall(ctx context.Context, reader directory.Reader, b approvals.Batch, s stuck, person approvals.UserID) []blockkit.Span {
 	a := b.Approvals[s.call]
 	spans := does(ctx, reader, b, a)
 	d := a.Requirement.Deadline
@@ -125,5 +125,5 @@ func (n *Notices) stuckCall(ctx context.Context, reader directory.Reader, b appr
 	case !d.IsZero():
 		spans = append(spans, blockkit.Say(": it waits until "), blockkit.DateSpan(d), blockkit.Say(", then it expires"))
 	}
-	return append(spans, n.link(ctx, b, s.call)...)
+	return append(spans, n.link(ctx, b, s.call, person)...)
 }

@@ -170,12 +170,12 @@ func (n *Notices) tellUnasked(ctx context.Context, b approvals.Batch, left []car
 	if err := n.Budget.takeReserved(ctx, channel, strings.Join(what, " ")); err != nil {
 		return err
 	}
-	_, err = n.API.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left))
+	_, err = n.API.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left, person))
 	return err
 }
 
 // unaskedMessage says which calls nobody was asked about, why, and whom to turn to.
-func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls []card.Unasked) blockkit.Message {
+func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls []card.Unasked, person approvals.UserID) blockkit.Message {
 	nobody := sayNobodyElse
 	if slices.ContainsFunc(calls, func(u card.Unasked) bool { a := b.Approvals[u.Call]; return len(a.Deciders(a.Yes())) == 0 }) {
 		nobody = sayNobodyWasAsked
@@ -186,7 +186,7 @@ func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls [
 	paras = append(paras, callLines(calls, func(u card.Unasked) []blockkit.Span {
 		a := b.Approvals[u.Call]
 		spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": ")}
-		return append(append(spans, u.Words()...), n.link(ctx, b, u.Call)...)
+		return append(append(spans, u.Words()...), n.link(ctx, b, u.Call, person)...)
 	})...)
 	paras = append(paras, blockkit.Line(blockkit.Say(sayShowTheCard)))
 	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}

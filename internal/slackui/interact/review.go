@@ -67,7 +67,7 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 		return none, b, err
 	}
 	shown.Place, shown.Viewer = card.PlaceReview, approvals.UserID(who.User)
-	shown.Link = s.placements.Link(ctx, b, r.Part*card.CallsPerCard)
+	shown.Link = s.placements.ThreadLink(ctx, b, r.Part*card.CallsPerCard, shown.Viewer)
 	shown.Last = s.noneWaits(ctx, who, r)
 	if urgency == "" {
 		urgency = card.OpenCalls{Batch: b, Calls: card.PendingOf(b, r.Part)}.Urgency()
