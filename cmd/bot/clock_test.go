@@ -26,11 +26,18 @@ func TestAProcessWithAWrongClockDecidesAndClaimsNothing(t *testing.T) {
 	f.sees("its card", func() bool { return f.reads(bob, ops, "", "Refund") })
 	require.Equal(t, 200, f.clicks("", "Refund").Status)
 	differs := new(state.SkewError)
+	version := func() int64 {
+		_, version, err := f.b.store.Memo(t.Context(), string(asked.ID), "intake")
+		require.NoError(t, err)
+		return version
+	}
+	before := version()
 
 	f.redis.SetTime(time.Now().Add(time.Hour))
 	require.ErrorAs(t, f.b.clock.Check(t.Context()), &differs)
 	_, err = f.b.intake.Claim(t.Context(), client, asked.ID, "c1")
 	require.ErrorAs(t, err, &differs)
+	require.Greater(t, version(), before, "a claim that was on its way is refused when it arrives")
 	_, err = ask("wrong")
 	require.ErrorAs(t, err, &differs)
 	out := f.clicks(f.root, "Delete a.txt")

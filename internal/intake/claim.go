@@ -88,7 +88,8 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 // unclaim puts back the record from before a claim that may be stored and is not known to
 // be durable: its caller reads that it does not count, and claims again. A claim may reach
 // Redis only later: then the record is stored again, so that its version no longer fits that
-// claim. unclaim never takes away the claim of another. If it fails, the decision stays used.
+// claim. unclaim never takes away the claim of another. If it fails and the claim was stored,
+// the decision stays used.
 // A call that is executed here may have begun for another caller, so its claim stays.
 func (s *Service) unclaim(ctx context.Context, x found, before record) {
 	if before.Here {
@@ -99,24 +100,10 @@ func (s *Service) unclaim(ctx context.Context, x found, before record) {
 	is, err := json.Marshal(x.rec)
 	to, errTo := json.Marshal(before)
 	if err = cmp.Or(err, errTo); err == nil {
-		err = s.revert(ctx, string(x.id), is, to, x.version)
+		err = s.c.Store.RevertMemo(ctx, string(x.id), recordMemo, is, to, x.version+1)
 	}
 	if err != nil && !errors.Is(err, approvals.ErrConflict) {
-		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "a claim that was not confirmed stays; the call has to be asked about again", slog.String("request", string(x.id)), slog.Any("err", err))
-	}
-}
-
-// revert replaces the record is, if it is what follows the version, or else what has the
-// version still. Between the two, the record may arrive.
-func (s *Service) revert(ctx context.Context, id string, is, to []byte, version int64) error {
-	for tries := 2; ; tries-- {
-		err := s.c.Store.RevertMemo(ctx, id, recordMemo, is, to, version+1)
-		if errors.Is(err, approvals.ErrConflict) {
-			err = s.c.Store.CommitMemo(ctx, id, recordMemo, to, version, 0)
-		}
-		if !errors.Is(err, approvals.ErrConflict) || tries == 1 {
-			return err
-		}
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "a claim that failed cannot be taken back; if Redis has stored it, the call has to be asked about again", slog.String("request", string(x.id)), slog.Any("err", err))
 	}
 }
 

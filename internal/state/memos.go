@@ -151,10 +151,26 @@ func (s *Store) KeepMemo(ctx context.Context, id, surface string, data []byte, v
 	return wrap(s.applyBehind(ctx, ch), "keep memo %s of %s", surface, id)
 }
 
-// RevertMemo stores the bytes to if the memo has this version and holds exactly the bytes
-// is, otherwise [approvals.ErrConflict]. After a failover the same version of a memo may be
-// the change of another process.
+// RevertMemo takes back a change of a memo that was to store the bytes is as this version,
+// and of which it is not known whether it was stored: it stores the bytes to if the memo
+// has this version and holds exactly the bytes is, or if it still has the version before,
+// so that the change is refused when it arrives later. Otherwise it is
+// [approvals.ErrConflict]. After a failover the same version of a memo may be the change of
+// another process.
 func (s *Store) RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error {
+	for tries := 2; ; tries-- { // between the two, the change may arrive
+		err := s.replaceMemo(ctx, id, surface, is, to, version)
+		if errors.Is(err, approvals.ErrConflict) {
+			err = s.CommitMemo(ctx, id, surface, to, version-1, 0)
+		}
+		if !errors.Is(err, approvals.ErrConflict) || tries == 1 {
+			return err
+		}
+	}
+}
+
+// replaceMemo stores the bytes to if the memo has this version and holds exactly the bytes is.
+func (s *Store) replaceMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error {
 	ch, k, _, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: to})
 	if err != nil {
 		return err
