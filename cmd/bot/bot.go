@@ -115,7 +115,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 
 // wire makes all that works on the store.
 func (b *bot) wire(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, lease time.Duration, accepted int64) (err error) {
-	b.redis = newRedisWatch(c.Redis, b.store.Servers, b.store.Holds, b.log)
+	b.redis = newRedisWatch(c.Redis, b.store.Servers, state.NewPast(b.store).Holds, b.log)
 	b.ledger.store.Store(b.store)
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	b.relay = state.NewRelay(b.store)

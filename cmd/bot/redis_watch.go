@@ -18,13 +18,13 @@ import (
 const redisLooks = time.Minute
 
 // A redisWatch compares the settings of Redis with the configuration while the bot runs,
-// as the start does, and notices a Redis that was emptied. What it finds is in the log
-// once, in a metric, and in /readyz; the bot goes on, because every replica has the same
+// as the start does, and notices a Redis that was emptied or is older. What it finds is in
+// the log once, in a metric, and in /readyz; the bot goes on, because every replica has the same
 // Redis. The nil one finds nothing.
 type redisWatch struct {
 	promised config.Redis
 	servers  func(ctx context.Context) ([]state.Server, error)
-	holds    func(ctx context.Context) error // see [state.Store.Holds]
+	holds    func(ctx context.Context) error // see [state.Past.Holds]
 	log      *slog.Logger
 	known    map[doctor.Finding]bool // what was said; nil before the first look
 	problems atomic.Int64
@@ -73,7 +73,7 @@ func (w *redisWatch) look(ctx context.Context) {
 	}
 	judged := doctor.JudgeRedis(w.promised, servers)
 	switch err := w.holds(asking); {
-	case errors.Is(err, state.ErrEmptied), errors.Is(err, state.ErrLayout):
+	case errors.Is(err, state.ErrEmptied), errors.Is(err, state.ErrOlder), errors.Is(err, state.ErrLayout):
 		judged = append(judged, doctor.Finding{
 			Mark: doctor.IsProblem, Text: err.Error(),
 			Advice: "restore a backup, or restart the bot to go on without what was lost; see docs/operate.md",

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/config"
@@ -106,7 +107,7 @@ func TestAServerThatHidesItsSettingsIsWatchedByInfo(t *testing.T) {
 func holdsAll(context.Context) error { return nil }
 
 // A Redis that lost everything while the bot ran is said to be, until it holds that again
-// or the bot is restarted.
+// or the bot is restarted. So is one that lost a fact, until the bot is restarted.
 func TestARedisThatIsEmptiedIsNoticed(t *testing.T) {
 	server := statetest.NewInstance(t)
 	i := newInstallation(t, slacksim.Config{})
@@ -129,6 +130,17 @@ func TestARedisThatIsEmptiedIsNoticed(t *testing.T) {
 	require.NoError(t, b.store.LayOut(t.Context()))
 	b.redis.look(t.Context())
 	require.Zero(t, b.redis.weak())
+
+	facts := b.store.Prefix() + ":{p07}:facts"
+	fact, err := server.Client.XAdd(t.Context(), &redis.XAddArgs{Stream: facts, Values: []any{"e", "{}"}}).Result()
+	require.NoError(t, err)
+	b.redis.look(t.Context())
+	require.Zero(t, b.redis.weak())
+	require.NoError(t, server.Client.XDel(t.Context(), facts, fact).Err())
+	b.redis.look(t.Context())
+	b.redis.look(t.Context())
+	require.Equal(t, 1, b.redis.weak())
+	require.Equal(t, 1, strings.Count(said.String(), "an older copy was restored"), "once")
 }
 
 // The settings are looked at again and again, until the bot stops. A Redis that is away
