@@ -78,10 +78,10 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	o.approves(a, 0)
 	o.drawsAll(a)
 	require.Contains(t, plainWords(digest()), "1 request waits")
-	require.Contains(t, plainWords(digest()), "1 call that was listed here is decided")
+	require.Contains(t, plainWords(digest()), "1 call that was listed here no longer waits")
 	o.approves(b, 0)
 	o.drawsAll(b)
-	require.Contains(t, plainWords(digest()), "All of these are decided")
+	require.Contains(t, plainWords(digest()), "Nothing listed here still waits")
 	require.Empty(t, digest().Actions())
 
 	o.now.move(time.Minute)
@@ -95,7 +95,7 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	require.Len(t, o.digests(), 3, "nor does one that is old")
 	o.approves(c, 0)
 	o.drawsAll(c)
-	require.Contains(t, plainWords(o.digests()[1]), "1 call that was listed here is decided", "it is kept right all the same")
+	require.Contains(t, plainWords(o.digests()[1]), "1 call that was listed here no longer waits", "it is kept right all the same")
 }
 
 func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) {
@@ -215,7 +215,7 @@ func TestALargeBatchHasTwoCardsAndTheRestInReview(t *testing.T) {
 	cards := o.thread("U0BOB", root)
 	require.Len(t, cards, 2)
 	require.NotContains(t, plainWords(cards[0]), "no card here")
-	require.Contains(t, plainWords(cards[1]), "*48 more calls of this request* have no card here; 48 of them wait.")
+	require.Contains(t, plainWords(cards[1]), "*48 more calls of this request* have no card here and wait for a decision.")
 	out, err := o.Click(slacksim.Click{User: "U0BOB", Channel: cards[1].Channel, TS: cards[1].TS, ActionID: "countersign.review.2"})
 	require.NoError(t, err)
 	require.Equal(t, 200, out.Status)

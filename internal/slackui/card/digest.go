@@ -79,8 +79,8 @@ func digestRow(p OpenCalls) blockkit.Para {
 func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) blockkit.Message {
 	m := blockkit.Message{Marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.Calls == 0 {
-		head := sayAllDecided
-		said := sayNoneWaits + blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "is", "are") + " decided."
+		head := sayNoneWaits
+		said := blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "was", "were") + sayOver
 		m.Text = blockkit.Escape(head + ". " + said)
 		m.Blocks = []slack.Block{header(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + sayOutcomesThere)))}
 		return m
@@ -117,7 +117,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": "+blockkit.Number(s.Again)+" of these "+blockkit.PluralForm(s.Again, "request is", "requests are")+" still undecided.")))
 	}
 	if s.Decided > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+" listed here "+blockkit.PluralForm(s.Decided, "is", "are")+" decided.")))
+		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+sayNoLonger+blockkit.Verb(s.Decided, "waits")+".")))
 	}
 	review := blockkit.Button(ref.ActionDigest.ID(0), id, "Review", sayReviewSpoken)
 	review.Style = slack.StylePrimary

@@ -175,7 +175,11 @@ func (d *drawing) unposted() slack.Block {
 	}
 	button := blockkit.Button(ref.ActionReview.ID(first), ref.Card{Batch: d.Batch.ID, Part: first}.String(), "Review the others",
 		"Review the others: "+blockkit.Count(open, "call")+" of this request")
-	said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))
+	if open == calls {
+		said = blockkit.Ours("%s and %s for a decision.", said, blockkit.Plural(open, "waits", "wait"))
+	} else {
+		said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))
+	}
 	return slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(button))
 }
 

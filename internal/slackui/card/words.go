@@ -138,9 +138,10 @@ const (
 // A list in place of cards.
 const (
 	sayNoneForYou     = "None of these waits for you. This is the oldest."
-	sayAllDecided     = "All of these are decided"
-	sayNoneWaits      = "Nothing listed here is still waiting: "
-	sayOutcomesThere  = " The outcome of each is in the thread where it was requested."
+	sayNoneWaits      = "Nothing listed here still waits"
+	sayNoLonger       = " listed here no longer "
+	sayOver           = " decided, withdrawn or expired."
+	sayOutcomesThere  = " If a call was requested in a thread, its outcome is there."
 	sayListedTogether = ". There were too many at once for a card each, so they are listed together."
 	sayReviewSpoken   = "Review the oldest request that waits for you"
 	sayReviewHint     = "Review opens the oldest request that waits for you. `/countersign list` and the Home tab of this app show all that wait for you."
