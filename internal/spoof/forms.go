@@ -36,7 +36,7 @@ var forms = []form{
 		charRange{0x1D1C, 0x1D1C}, charRange{0x1D20, 0x1D22}, charRange{0xA731, 0xA731},
 	)},
 	// A client may take these for letters of a host: it sends https://github.com∕x.evil.example to evil.example.
-	{"another slash", table(
+	{"lookalike slash", table(
 		charRange{0x2044, 0x2044}, charRange{0x2215, 0x2215}, charRange{0x2571, 0x2571}, charRange{0x27CB, 0x27CB}, charRange{0x29F8, 0x29F8},
 	)},
 	{"Kelvin sign", table(charRange{0x212A, 0x212A})},
@@ -103,7 +103,7 @@ func oddDigits(s string) []Span {
 		case r >= '0' && r <= '9':
 			plain = true
 		case unicode.Is(unicode.Nd, r) && formOf(r) == "":
-			out = append(out, Span{From: i, To: i + utf8.RuneLen(r), Kind: Form, Name: "another digit"})
+			out = append(out, Span{From: i, To: i + utf8.RuneLen(r), Kind: Form, Name: "digit of another script"})
 			number++
 		default:
 			end()

@@ -36,7 +36,7 @@ func oddHyphens(s string) []Span {
 		}
 		for i, r := range s[from:to] {
 			if r >= utf8.RuneSelf {
-				out = append(out, Span{From: from + i, To: from + i + utf8.RuneLen(r), Kind: Form, Name: "another hyphen"})
+				out = append(out, Span{From: from + i, To: from + i + utf8.RuneLen(r), Kind: Form, Name: "lookalike hyphen"})
 			}
 		}
 	}

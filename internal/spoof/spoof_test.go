@@ -64,7 +64,7 @@ func TestOtherFormsOfPlainCharactersAreNamed(t *testing.T) {
 		"\u212aey":                       `[formKelvin sign "\u212a"]ey`,
 		"https://\u0261ithub.com":        `https://[formphonetic "\u0261"]ithub.com`,
 		"s\u1d04\u1d0fpe":                `s[formphonetic "\u1d04\u1d0f"]pe`,
-		"github.com\u2215a.evil.example": `github.com[formanother slash "\u2215"]a.evil.example`,
+		"github.com\u2215a.evil.example": `github.com[formlookalike slash "\u2215"]a.evil.example`,
 		"de\u217cete":                    `de[formRoman numeral "\u217c"]ete`,
 		"\uff41\u0301":                   `[formfullwidth "\uff41\u0301"]`,
 		"\uff41\u0436":                   `[formfullwidth "\uff41"][scriptCyrillic "\u0436"]`,
@@ -78,14 +78,14 @@ func TestOtherFormsOfPlainCharactersAreNamed(t *testing.T) {
 // A dash that looks like a hyphen turns a flag into another argument.
 func TestDashesThatAreReadAsThoseOfAFlagAreNamed(t *testing.T) {
 	for in, want := range map[string]string{
-		"delete ns prod \u2010\u2010dry-run=client": `delete ns prod [formanother hyphen "\u2010\u2010"]dry-run=client`,
-		"\u2212n":                               `[formanother hyphen "\u2212"]n`,
-		"x -\u2013check":                        `x -[formanother hyphen "\u2013"]check`,
-		"x --dry\u2011run":                      `x --dry[formanother hyphen "\u2011"]run`,
-		"x \u2014what-if":                       `x [formanother hyphen "\u2014"]what-if`,
-		"x \u2014dry=1":                         `x [formanother hyphen "\u2014"]dry=1`,
-		`["apply","` + "\u2010\u2010" + `dry"]`: `["apply","[formanother hyphen "\u2010\u2010"]dry"]`,
-		"x\u200b\u2010n":                        `x[invisible "\u200b"][formanother hyphen "\u2010"]n`,
+		"delete ns prod \u2010\u2010dry-run=client": `delete ns prod [formlookalike hyphen "\u2010\u2010"]dry-run=client`,
+		"\u2212n":                               `[formlookalike hyphen "\u2212"]n`,
+		"x -\u2013check":                        `x -[formlookalike hyphen "\u2013"]check`,
+		"x --dry\u2011run":                      `x --dry[formlookalike hyphen "\u2011"]run`,
+		"x \u2014what-if":                       `x [formlookalike hyphen "\u2014"]what-if`,
+		"x \u2014dry=1":                         `x [formlookalike hyphen "\u2014"]dry=1`,
+		`["apply","` + "\u2010\u2010" + `dry"]`: `["apply","[formlookalike hyphen "\u2010\u2010"]dry"]`,
+		"x\u200b\u2010n":                        `x[invisible "\u200b"][formlookalike hyphen "\u2010"]n`,
 		"check\u2011in, 2010\u20132020, −5 °C, a – b, pre\u2011 and post\u2011, a—b": "check\u2011in, 2010\u20132020, −5 °C, a – b, pre\u2011 and post\u2011, a—b",
 		"—Hola —dijo Ana—, ¿qué tal?":                                                "—Hola —dijo Ana—, ¿qué tal?",
 		"git push --dry-run":                                                         "git push --dry-run",
@@ -97,8 +97,8 @@ func TestDashesThatAreReadAsThoseOfAFlagAreNamed(t *testing.T) {
 // int("10०") is 100 in Python, and parseInt("10०") is 10 in JavaScript.
 func TestDigitsOfAnotherScriptWithinANumberAreNamed(t *testing.T) {
 	for in, want := range map[string]string{
-		"10\u0966":                   `10[formanother digit "\u0966"]`,
-		"\u0661\u06612 EUR":          `[formanother digit "\u0661\u0661"]2 EUR`,
+		"10\u0966":                   `10[formdigit of another script "\u0966"]`,
+		"\u0661\u06612 EUR":          `[formdigit of another script "\u0661\u0661"]2 EUR`,
 		"5, \u0665 and \u0966\u0967": "5, \u0665 and \u0966\u0967",
 	} {
 		require.Equal(t, want, marked(in), "%+q", in)
