@@ -143,6 +143,7 @@ func TestWhatDoesNotFitIsSaidUnderItsInput(t *testing.T) {
 		"nothing":                {"amount", " ", "This is required"},
 		"no JSON":                {"extra", "{\n\"k\": }", "an error on line 2"},
 		"two values":             {"extra", "1 2", "isn't valid JSON"},
+		"a text without quotes":  {"extra", "R-100", `A text needs double quotes, such as "a text".`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := formFor(t, orderSchema, order)

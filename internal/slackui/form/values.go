@@ -120,7 +120,8 @@ func (x field) chosen(value string) ([]byte, bool, string) {
 // normalizeLines writes the ends of lines as Go does: an input may change them.
 func normalizeLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// syntaxProblem says in which line a text stops being JSON, without quoting it.
+// syntaxProblem says in which line a text stops being JSON, without quoting it. Where
+// no value of JSON can begin, people wrote a text as it is: then it says what is missing.
 func syntaxProblem(s string) string {
 	var v json.RawMessage
 	syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal([]byte(s), &v))
@@ -128,7 +129,11 @@ func syntaxProblem(s string) string {
 		return badJSONMore
 	}
 	before := s[:min(int(syntax.Offset), len(s))]
-	return badJSONLine + blockkit.Number(strings.Count(before, "\n")+1)
+	said := badJSONLine + blockkit.Number(strings.Count(before, "\n")+1)
+	if !strings.ContainsAny(s[:1], "{[\"") {
+		said += badJSONText
+	}
+	return said
 }
 
 var (

@@ -58,6 +58,7 @@ const (
 	badJSON     = "This isn't valid JSON: "
 	badJSONMore = "it isn't one value"
 	badJSONLine = "there is an error on line "
+	badJSONText = ". A text needs double quotes, such as \"a text\""
 )
 
 // Reasons.
