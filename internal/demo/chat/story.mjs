@@ -64,7 +64,7 @@ try {
   });
   await chat.getByRole("textbox", { name: "Message" }).fill("clean up the old reports");
   await chat.getByRole("button", { name: "Send" }).click();
-  await first.getByText("Waiting for approval · 0 of 1 approvals").waitFor();
+  await first.getByText("Waiting for approval · 0 of 1 approval", { exact: true }).waitFor();
   await second.getByRole("button", { name: "Approve" }).waitFor();
   await shot(chat, "chat-asked");
   const seen = (await chat.evaluate(() => [...window.seen])).filter((text) => text && says.startsWith(text));
@@ -96,12 +96,15 @@ try {
 
   // Alice, who asked, cannot decide the second; Bob denies it in the chat.
   await chat.getByRole("combobox", { name: "Decide as" }).selectOption({ label: "alice" });
-  await second.getByRole("button", { name: "Approve" }).click();
+  const focused = () => second.evaluate((e) => e === document.activeElement);
+  await second.getByRole("button", { name: "Approve" }).press("Enter");
   await second.getByRole("alert").getByText("Nothing changed").waitFor();
+  assert.ok(await focused(), "who works with the keyboard goes on from the call");
   await chat.getByRole("combobox", { name: "Decide as" }).selectOption({ label: "bob" });
   await second.getByRole("textbox", { name: "Reason" }).fill("Legal still <b>needs</b> it");
-  await second.getByRole("button", { name: "Deny" }).click();
+  await second.getByRole("button", { name: "Deny" }).press("Enter");
   await second.getByText(/denied by bob: Legal still <b>needs<\/b> it/).waitFor();
+  assert.ok(await focused(), "also when its buttons are gone");
   await chat.getByText(/2023-q1-sales\.txt: deleted/).waitFor();
   await slack.getByText("Denied by").first().waitFor();
   assert.ok(!existsSync(join(FOLDER, "reports", "2023-q1-sales.txt")));

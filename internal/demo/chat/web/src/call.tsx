@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useRef, useState } from "react";
 import type { Approval, Person } from "./server";
 
 const states: Record<string, string> = {
@@ -17,7 +17,9 @@ export function Call({ name, state, input, output, error, approval: a, asker, pe
   const [said, setSaid] = useState("");
   const [busy, setBusy] = useState(false);
   const who = (id: string) => people.find((p) => p.id === id)?.name ?? id;
+  const section = useRef<HTMLElement>(null);
   const decide = async (approved: boolean) => {
+    section.current?.focus(); // the button is disabled now, and gone later: who works with the keyboard goes on from here
     setBusy(true);
     setSaid(await onDecide(approved, reason).catch(String));
     setBusy(false);
@@ -36,7 +38,7 @@ export function Call({ name, state, input, output, error, approval: a, asker, pe
     );
   }
   return (
-    <section className={`request ${a.status}`} aria-label={a.summary ?? name}>
+    <section ref={section} tabIndex={-1} className={`request ${a.status}`} aria-label={a.summary ?? name}>
       <h3>{a.summary ?? name}</h3>
       <small>{asker} asked for this · <span className={a.severity}>{severities[a.severity ?? ""] ?? a.severity}</span></small>
       <p><code>{name}</code> with exactly these arguments:</p>
@@ -44,7 +46,7 @@ export function Call({ name, state, input, output, error, approval: a, asker, pe
       {a.why && a.status === "waiting" && <p>Why this needs approval: {a.why}</p>}
       <p>
         <span className="state">{states[a.status] ?? a.status}</span>
-        {a.status === "waiting" && a.progress ? ` · ${a.progress} approvals` : ""}
+        {a.status === "waiting" && a.progress ? ` · ${a.progress} ${a.progress.endsWith(" of 1") ? "approval" : "approvals"}` : ""}
         {a.decisions?.map((d) => ` · ${d.verdict === "approve" ? "approved" : "denied"} by ${who(d.by)}${d.reason ? `: ${d.reason}` : ""}`)}
         {done && ` · ${done}`}
       </p>
