@@ -208,6 +208,11 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 	}
 	many := drawn(t, []approvals.Deferral{refund("c1", "500"), refund("c2", "500"), refund("c3", "500"), refund("c4", "500"), refund("c5", "500")})
 	require.Contains(t, many.Message(noon).Text.String(), "3. Refund 5.00 EUR to ACME; and 2 more; 5 calls need approval.", "each part ends before the next")
+	require.Contains(t, many.Message(noon).Text.String(), " Expires <!date^", "all of them at once")
+	sooner := refund("c2", "500")
+	sooner.Ask.Requirement.Deadline = sooner.Ask.Requirement.Deadline.Add(-time.Hour)
+	apart := drawn(t, []approvals.Deferral{refund("c1", "500"), sooner}).Message(noon).Text.String()
+	require.Contains(t, apart, " The first expires <!date^", "the others can be decided after that")
 	d := refund("c1", "12900")
 	over := drawn(t, []approvals.Deferral{d}, says("U0BOB", approvals.Approve, d, ""), approvals.Conclude{At: noon.Add(time.Hour), Calls: []approvals.Conclusion{
 		{Call: "c1", Execution: approvals.Execution{State: approvals.RanFailed, Words: "secret"}},

@@ -60,6 +60,7 @@ func (d *drawing) sentence() blockkit.Fallback {
 func (d *drawing) needs() blockkit.Mrkdwn {
 	var from []blockkit.Mrkdwn
 	var ends time.Time
+	ending := map[int64]bool{} // when open calls end
 	add := func(m blockkit.Mrkdwn) {
 		if !slices.Contains(from, m) {
 			from = append(from, m)
@@ -81,7 +82,9 @@ func (d *drawing) needs() blockkit.Mrkdwn {
 				add(blockkit.Person(u))
 			}
 		}
-		if end := a.Requirement.Deadline; !end.IsZero() && (ends.IsZero() || end.Before(ends)) {
+		end := a.Requirement.Deadline
+		ending[end.Unix()] = true
+		if !end.IsZero() && (ends.IsZero() || end.Before(ends)) {
 			ends = end
 		}
 	}
@@ -95,7 +98,11 @@ func (d *drawing) needs() blockkit.Mrkdwn {
 			said = blockkit.Ours(sayWaitingForDecision, blockkit.And(from))
 		}
 	}
-	if !ends.IsZero() {
+	switch {
+	case ends.IsZero():
+	case len(ending) > 1:
+		said = blockkit.Ours(sayFirstExpires, said, blockkit.When(ends))
+	default:
 		said = blockkit.Ours("%s Expires %s.", said, blockkit.When(ends))
 	}
 	return said

@@ -122,6 +122,7 @@ const (
 const (
 	sayNobodyCanText = " Nobody can approve this."
 	sayWaitingFor    = " Waiting for approval from %s."
+	sayFirstExpires  = "%s The first expires %s."
 	sayNoCardHere    = "*%s of this request* %s no card here"
 	sayGone          = "You no longer need to look at this request"
 	sayGoneWhy       = ": it was changed, or you are no longer one of those who can approve it. Ask "
