@@ -1,6 +1,7 @@
 package agentrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,6 +170,14 @@ func (x *executor) start(ctx context.Context, run Run, p *plan) (*Entry, error) 
 	entry.Finish = Finish{}
 	if err := x.record(ctx, &entry, EntryStarted); err != nil {
 		return nil, x.stepBack(ctx, &entry, p, err)
+	}
+	// The store may have said so after the lease, when another worker has asked people about
+	// the call.
+	if err := x.session.claim.fresh(ctx); err != nil {
+		if p.begun {
+			return nil, err
+		}
+		return nil, cmp.Or(x.undo(ctx, &entry), err)
 	}
 	x.logStart(ctx, p)
 	return &entry, nil

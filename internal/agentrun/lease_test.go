@@ -405,3 +405,81 @@ func TestZombiesReportAndDoubleNothing(t *testing.T) {
 	require.Equal(t, zombies, reported)
 	require.Zero(t, doubled)
 }
+
+// The same before the tool: the reply that the beginning of the call is stored comes after
+// the lease, when another worker has asked people about the call. It does not begin any
+// more, whatever they decided.
+func TestAZombieBeforeATool(t *testing.T) {
+	for _, verdict := range []approvals.Verdict{approvals.GiveUp, approvals.Happened, approvals.RunAgain} {
+		t.Run(string(verdict), func(t *testing.T) {
+			timed(t, func(w *world) {
+				t := w.t
+				clock := time.Now()
+				w.now = func() time.Time { return clock }
+				id := w.mention("go").ID
+				w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
+				w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`}), says("done")}
+				slept := false
+				w.store.after = func(_ int, c agentrun.Commit) error {
+					if slept || len(c.Entries) == 0 || c.Entries[0].State != agentrun.EntryStarted {
+						return nil
+					}
+					slept, clock = true, clock.Add(time.Minute)
+					require.NoError(t, w.runner().Work(t.Context(), id)) // another one
+					w.doubt = verdict
+					w.answerDoubts(w.run(id).Deferred)
+					w.resume(w.run(id).Deferred)
+					return nil
+				}
+				require.NoError(t, w.runner().Work(t.Context(), id))
+				require.True(t, slept)
+				var want []string
+				if verdict == approvals.RunAgain {
+					want = []string{"plain:1"} // by the one who took over
+				}
+				require.Equal(t, want, w.executed())
+			})
+		})
+	}
+}
+
+// If nobody has taken the run over meanwhile, the lease is renewed, and the call runs.
+// If that fails, the call has not begun, and is not in doubt.
+func TestABeginningThatIsStoredLate(t *testing.T) {
+	for name, fails := range map[string]bool{"renewed": false, "not renewed": true} {
+		t.Run(name, func(t *testing.T) {
+			timed(t, func(w *world) {
+				t := w.t
+				clock := time.Now()
+				w.now = func() time.Time { return clock }
+				id := w.mention("go").ID
+				w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
+				w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`}), says("done")}
+				late, down := false, errors.New("down")
+				w.store.after = func(_ int, c agentrun.Commit) error {
+					if !late && len(c.Entries) > 0 && c.Entries[0].State == agentrun.EntryStarted {
+						late, clock = true, clock.Add(time.Minute)
+					}
+					return nil
+				}
+				w.store.before = func(_ int, c agentrun.Commit) error {
+					if late && fails && len(c.Entries) == 0 && len(c.Runs) == 1 {
+						fails = false
+						return down
+					}
+					return nil
+				}
+				err := w.runner().Work(t.Context(), id)
+				if name == "renewed" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, down)
+					require.Empty(t, w.executed())
+					clock = clock.Add(time.Minute)
+				}
+				require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+				require.Equal(t, []string{"plain:1"}, w.executed())
+			})
+		})
+	}
+}
