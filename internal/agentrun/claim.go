@@ -23,11 +23,12 @@ type claim struct {
 	fence Fence
 	id    approvals.RunID
 
+	ends atomic.Pointer[time.Time] // by the clock of this process, also of a lease whose renewal may be lost with the store's machine
+
 	mu      lock      // guards what follows, also while a commit is under way
 	run     Run       // as stored
 	thread  Thread    // as stored when it was last read
 	renewed time.Time // when, by the clock of this process
-	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
 	drawn   time.Time // when a commit had surfaces draw the run
 	behind  bool      // it has changed since in what they show
 
@@ -57,7 +58,8 @@ func (c *claim) on(run Run, now clocks) Run {
 // taken notes that the claim is stored in the run, or will be when it is used.
 func (c *claim) taken(run Run, thread Thread, now clocks) {
 	run.Version++
-	c.run, c.thread, c.renewed, c.ends, c.drawn = run, thread, now.here, now.here.Add(c.lease), now.here
+	c.run, c.thread, c.renewed, c.drawn = run, thread, now.here, now.here
+	c.ends.Store(new(now.here.Add(c.lease)))
 }
 
 // A lock is a mutex that may be held for as long as the store takes. It is a channel, so
@@ -68,6 +70,16 @@ func newLock() lock { return make(lock, 1) }
 
 // Lock waits for the lock and takes it.
 func (l lock) Lock() { l <- struct{}{} }
+
+// lockFor waits for the lock no longer than until ctx ends, which is an error.
+func (l lock) lockFor(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Unlock gives it back.
 func (l lock) Unlock() { <-l }
@@ -83,7 +95,9 @@ func (c *claim) snapshot() Run {
 // change sets the commit's Thread, to t, if it changes the thread. If the
 // thread has changed in between, change is called again with the new one.
 func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *Commit) error) error {
-	c.mu.Lock()
+	if err := c.mu.lockFor(ctx); err != nil {
+		return fmt.Errorf("commit run %s: %w", c.id, err)
+	}
 	defer c.mu.Unlock()
 	for range maxConflicts {
 		run, thread, out := c.run, c.thread, Commit{}
@@ -99,7 +113,7 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 		out.Undrawn = run.Status == RunRunning && (!behind || renewed.Sub(c.drawn) < drawEvery)
 		err := c.store.Commit(ctx, out)
 		if err == nil || errors.Is(err, approvals.ErrNotDurable) {
-			c.ends = renewed.Add(c.lease)
+			c.ends.Store(new(renewed.Add(c.lease)))
 		}
 		if err == nil {
 			run.Version++
@@ -133,8 +147,13 @@ func looksOther(a, b Run) bool {
 }
 
 // overdue reports whether the run has changed a while ago, and surfaces have not drawn that.
+// While a commit is under way, it is not known.
 func (c *claim) overdue() bool {
-	c.mu.Lock()
+	select {
+	case c.mu <- struct{}{}:
+	default:
+		return false
+	}
 	defer c.mu.Unlock()
 	return c.behind && c.now().Sub(c.drawn) >= drawEvery
 }
@@ -182,15 +201,18 @@ func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		case <-tick.C:
 		case <-draw.C:
-			if c.overdue() && c.extend(ctx) == nil {
-				tick.Reset(c.lease / 4)
+			if !c.overdue() {
+				continue
 			}
-			continue // what an error means for the lease is for the next renewal to say
 		}
+		before := c.ends.Load()
 		if err := c.renew(ctx); err != nil && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "claim lost", slog.String("run", string(c.id)), slog.Any("err", err))
 			cancel(errClaimLost)
 			return
+		}
+		if c.ends.Load() != before {
+			tick.Reset(c.lease / 4)
 		}
 	}
 }
@@ -198,7 +220,7 @@ func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
 // renew extends the lease. An error of the store is ignored until the lease is
 // over.
 func (c *claim) renew(ctx context.Context) error {
-	err := c.extend(ctx)
+	err := c.extendInTime(ctx)
 	if err == nil || errors.Is(err, errClaimLost) || errors.Is(err, approvals.ErrConflict) {
 		return err
 	}
@@ -209,11 +231,7 @@ func (c *claim) renew(ctx context.Context) error {
 }
 
 // lasts reports whether the lease is not over, by the clock of this process.
-func (c *claim) lasts() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now().Before(c.ends)
-}
+func (c *claim) lasts() bool { return c.now().Before(*c.ends.Load()) }
 
 // leaseTime is the time by which the lease is renewed. A store that does not say
 // it does not take the renewal either.
@@ -240,4 +258,17 @@ func (c *claim) fresh(ctx context.Context) error {
 // extend stores the run with a new lease, and as it is otherwise.
 func (c *claim) extend(ctx context.Context) error {
 	return c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
+}
+
+// extendInTime is extend, and does not wait for a store that hangs: what runs under the
+// claim has to stop at the end of the lease. A lease that is over may still be extended,
+// if nobody has taken the run.
+func (c *claim) extendInTime(ctx context.Context) error {
+	left := c.ends.Load().Sub(c.now())
+	if left <= 0 {
+		left = c.lease / 4
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	return c.extend(ctx)
 }

@@ -255,6 +255,45 @@ func TestARenewalThatFails(t *testing.T) {
 	})
 }
 
+// A hanging store answers nothing while it is away, and each request to it fails after a
+// while only.
+type hanging struct {
+	agentrun.Store
+
+	away atomic.Bool
+}
+
+func (s *hanging) Commit(ctx context.Context, c agentrun.Commit) error {
+	if !s.away.Load() {
+		return s.Store.Commit(ctx, c)
+	}
+	select {
+	case <-time.After(25 * time.Second):
+		return errors.New("timeout")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// The same with a store that hangs: when the lease ends, another worker may take the run.
+func TestARenewalThatHangs(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		store, began, stopped := &hanging{Store: w.store}, time.Time{}, time.Duration(0)
+		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(ctx context.Context) error {
+			store.away.Store(true)
+			began = time.Now()
+			<-ctx.Done()
+			stopped = time.Since(began)
+			return ctx.Err()
+		})}
+		w.model.answers = []any{calls([3]string{"a", "wait", ""})}
+		runner := agentrun.NewRunner(agentrun.Config{Store: store, Policy: w.policy, Agents: w.agents, Now: time.Now})
+		_ = runner.Work(t.Context(), w.mention("go").ID)
+		require.Equal(t, agentrun.DefaultLease, stopped)
+	})
+}
+
 // A renewal whose reply is lost was made all the same.
 func TestARenewalWhoseReplyIsLost(t *testing.T) {
 	timed(t, func(w *world) {
