@@ -111,6 +111,7 @@ type Claim[T any] struct {
 	version int64
 	saved   time.Time // when the lease began
 	lost    bool      // someone else has taken the claim
+	added   bool      // the last step found a change by someone else
 }
 
 // A lock is a mutex that may be held for as long as the store takes. It is a channel, for
@@ -249,6 +250,7 @@ func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, dr
 	if h.lost {
 		return errLost()
 	}
+	h.added = false
 	for range Attempts {
 		err := h.commit(ctx, owner, drawn)
 		if !errors.Is(err, approvals.ErrConflict) {
@@ -262,7 +264,7 @@ func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, dr
 			h.lost = true
 			return errLost()
 		}
-		h.Body, h.version = n.Body, version
+		h.Body, h.version, h.added = n.Body, version, true
 		for _, noted := range h.noted {
 			noted(&h.Body)
 		}
@@ -290,7 +292,8 @@ func (h *Claim[T]) commit(ctx context.Context, owner string, drawn int64) error 
 
 // Abandon ends the claim after cause, so that the next attempt need not wait for
 // the lease, and returns the error for the due index. If the claim cannot be ended
-// in the store, its lease ends it.
+// in the store, its lease ends it. A [*slackapi.LaterError] ends at once if someone else
+// has changed the record meanwhile: what they added is not drawn yet.
 func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 	if later, ok := errors.AsType[*slackapi.LaterError](cause); ok && later.Outage {
 		// Each record waits longer after each outage of its own, and an outage
@@ -301,6 +304,11 @@ func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	_ = h.release(ctx, 0)
+	if later, ok := errors.AsType[*slackapi.LaterError](cause); ok && h.added {
+		soon := *later
+		soon.After = min(later.After, lookAgain(0))
+		return &soon
+	}
 	return cause
 }
 

@@ -113,6 +113,27 @@ func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
 	require.False(t, due())
 }
 
+// A drawing that is to be looked at in an hour, because more people may be asked then, is
+// looked at soon if something was added meanwhile: nothing else would draw it.
+func TestACopyThatIsFoundMeanwhileDoesNotWait(t *testing.T) {
+	_, _, l := drawers(t)
+	for _, c := range []struct {
+		adds  bool
+		after time.Duration
+	}{{false, time.Hour}, {true, lookAgain(0)}, {false, time.Hour}} {
+		err := l.Reconcile(t.Context(), batch, func(ctx context.Context, h *Claim[document]) (int64, error) {
+			if c.adds {
+				require.NoError(t, l.Edit(ctx, batch, func(a *document) { a.Things = append(a.Things, "9.9") }))
+			}
+			return 1, &slackapi.LaterError{After: time.Hour, Err: io.EOF}
+		})
+		var later *slackapi.LaterError
+		require.ErrorAs(t, err, &later)
+		require.Equal(t, c.after, later.After)
+		require.ErrorIs(t, err, io.EOF)
+	}
+}
+
 // What a drawer has only noted is in the record once it releases its claim, also
 // where someone else has changed the record meanwhile.
 func TestWhatIsNotedIsStoredWithTheNextSave(t *testing.T) {
