@@ -220,6 +220,15 @@ func TestViewSubmissionPayload(t *testing.T) {
 	require.Equal(t, map[string]any{"type": "plain_text_input", "value": "because"}, dig(t, p, "view", "state", "values", "reason", "text"))
 }
 
+// TestAModalWithoutASubmitButtonIsNotSubmitted: nobody can press what is not there.
+func TestAModalWithoutASubmitButtonIsNotSubmitted(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	id := w.open(t, `{"type":"modal",`+title+`,"blocks":[{"type":"divider"}]}`)
+	_, err := w.SubmitView(slacksim.Submit{User: "alice", ViewID: id})
+	require.ErrorIs(t, err, slacksim.ErrForbidden)
+	require.Empty(t, w.app.requests("/interactivity"))
+}
+
 func TestFileInputsHoldNoFiles(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	id := w.open(t, `{"type":"modal",`+title+`,`+submit+`,"blocks":[{"type":"input","block_id":"proof","optional":true,"label":`+plainX+

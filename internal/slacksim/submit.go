@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
@@ -76,6 +77,9 @@ func (s *forms) fill(in Submit) (*Person, *view, map[string]string, error) {
 	v, err := s.screens.modal(p, in.ViewID)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if v.seen().Submit == "" {
+		return nil, nil, nil, fmt.Errorf("%w: the modal has no submit button", ErrForbidden)
 	}
 	for blockID, actions := range in.Values {
 		for actionID, input := range actions {
