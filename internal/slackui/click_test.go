@@ -205,6 +205,36 @@ func TestARefusalNamesOnlyThoseWhoMaySign(t *testing.T) {
 	}
 }
 
+// TestARefusalNamesNoGroupInWhichNobodyIsLeft: whoever reads that a group can approve
+// asks there, and waits.
+func TestARefusalNamesNoGroupInWhichNobodyIsLeft(t *testing.T) {
+	leads := approvals.Quorum{Name: "leads", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SRE", "S0SEC"}}}
+	for name, c := range map[string]struct {
+		sre, sec []string
+		user     string
+		says     string
+	}{
+		"some are left":            {nil, []string{"U0CAROL"}, "U0BOB", "<!subteam^S0SEC> can approve it."},
+		"both are emptied":         {nil, nil, "U0BOB", "No one else can approve it right now: no one else is left in <!subteam^S0SEC> and <!subteam^S0SRE>."},
+		"only whoever asked":       {[]string{"U0ALICE"}, nil, "U0ALICE", "No one else can approve it right now: no one else is left in <!subteam^S0SEC> and <!subteam^S0SRE>."},
+		"whoever asked and others": {[]string{"U0ALICE", "U0BOB"}, nil, "U0ALICE", "<!subteam^S0SRE> can approve it."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deletion(leads)
+			d.Ask.Requirement.Separation = true
+			o, root, _ := rewrite(t, rulings{}, nil, d)
+			require.NoError(t, o.SetGroup("S0SRE", c.sre))
+			require.NoError(t, o.SetGroup("S0SEC", c.sec))
+			require.NoError(t, o.Idle(t.Context()), "the app knows of the change")
+			o.press(c.user, o.card(c.user, root), "approve", 0)
+			told := o.whispers(c.user, root)
+			require.Len(t, told, 1)
+			require.Contains(t, told[0], c.says)
+			require.NotContains(t, told[0], "<!subteam^S0SRE> and <!subteam^S0SEC> can")
+		})
+	}
+}
+
 func TestGuestsCannotTakePart(t *testing.T) {
 	people := slacksim.DefaultPeople()
 	for i := range people {

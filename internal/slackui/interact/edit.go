@@ -158,7 +158,7 @@ func (s *edits) approvesToo(ctx context.Context, p inbound.Interaction, at *resp
 		return blockkit.Ours(editApproved), nil
 	}
 	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User), slog.Any("reason", err))
-	if words, known := respond.Explain(err, *at); known {
+	if words, known := s.verdicts.explain(ctx, err, *at); known {
 		return words, nil
 	}
 	return blockkit.Ours(editApprovalUnknown), nil
@@ -210,7 +210,7 @@ func editedView(at respond.Subject, args []byte, sum []card.Difference, approved
 // corrected there, instead of the form if not.
 func (s *edits) notEdited(ctx context.Context, p inbound.Interaction, at respond.Subject, f form.EditForm, err error) (inbound.Reply, error) {
 	wrong := agentrun.ArgumentErrors(err)
-	words, known := respond.Explain(err, at)
+	words, known := s.verdicts.explain(ctx, err, at)
 	if len(wrong) == 0 && !known {
 		return inbound.Reply{}, err
 	}

@@ -135,7 +135,7 @@ func (s *decisions) given(ctx context.Context, p inbound.Interaction, v approval
 
 // notGiven explains in its form why a verdict does not count.
 func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at respond.Subject, v approvals.Verdict, err error) (inbound.Reply, error) {
-	words, known := respond.Explain(err, at)
+	words, known := s.verdicts.explain(ctx, err, at)
 	if !known {
 		return inbound.Reply{}, err
 	}

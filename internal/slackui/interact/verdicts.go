@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -77,7 +78,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 		s.followed(ctx, p, decided)
 		return inbound.Reply{}, nil
 	}
-	words, forPeople := respond.Explain(err, about)
+	words, forPeople := s.verdicts.explain(ctx, err, about)
 	if !forPeople {
 		return inbound.Reply{}, err
 	}
@@ -206,4 +207,31 @@ func (s *verdicts) refusal(ctx context.Context, at respond.Subject, refused erro
 		return err
 	}
 	return refused
+}
+
+// explain is [respond.Explain], which names no group as approvers here in which nobody
+// is left who could approve the call.
+func (s *verdicts) explain(ctx context.Context, err error, at respond.Subject) (words blockkit.Mrkdwn, known bool) {
+	if respond.NamesApprovers(err) {
+		at.Deserted = s.deserted(ctx, at)
+	}
+	return respond.Explain(err, at)
+}
+
+// deserted returns the groups of the call without members who could approve it, the
+// person aside. A group that cannot be looked up is none of them.
+func (s *verdicts) deserted(ctx context.Context, at respond.Subject) []approvals.GroupID {
+	var groups []approvals.GroupID
+	for _, q := range at.Approval.Requirement.Quorums {
+		groups = append(groups, q.From.Groups...)
+	}
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
+	in, _ := s.people.ForDisplay(ctx, groups)
+	return slices.DeleteFunc(groups, func(g approvals.GroupID) bool {
+		_, known := in[g]
+		return !known || slices.ContainsFunc(in.Members([]approvals.From{{Groups: []approvals.GroupID{g}}}), func(u approvals.UserID) bool {
+			return string(u) != at.User && !at.Batch.Barred(at.Approval, u)
+		})
+	})
 }

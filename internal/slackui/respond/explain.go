@@ -24,6 +24,8 @@ type Subject struct {
 	Now      time.Time
 	Stop     blockkit.Mrkdwn // how the requester stops the request
 	OnCard   bool            // the person pressed in a message that is known to be a card of the batch
+
+	Deserted []approvals.GroupID // groups of the call in which nobody else is left who could approve it
 }
 
 // Attempt is what the person tried to do. The zero value is anything else than the
@@ -239,9 +241,15 @@ func past(a Subject) blockkit.Mrkdwn {
 	return blockkit.Ours("approved")
 }
 
+// NamesApprovers reports whether the words about err say who can approve the call.
+func NamesApprovers(err error) bool {
+	return errors.Is(err, approvals.ErrNotEligible) || errors.Is(err, approvals.ErrOwnRequest) ||
+		errors.Is(err, approvals.ErrOwnWords) || errors.Is(err, approvals.ErrOwnEdit)
+}
+
 // approvers says who can approve the call, of those whom the requirement names. It
-// leaves out the person who is refused, and those who asked for the call or edited
-// it, if that bars them.
+// leaves out the person who is refused, those who asked for the call or edited it, if
+// that bars them, and groups in which nobody else is left.
 func (a Subject) approvers() blockkit.Mrkdwn {
 	var all []blockkit.Mrkdwn
 	named := false
@@ -249,6 +257,7 @@ func (a Subject) approvers() blockkit.Mrkdwn {
 		named = named || len(q.From.Groups)+len(q.From.Users) > 0
 		from := a.Batch.Unbarred(a.Approval, q.From)
 		from.Users = slices.DeleteFunc(from.Users, func(u approvals.UserID) bool { return string(u) == a.User })
+		from.Groups = slices.DeleteFunc(slices.Clone(from.Groups), func(g approvals.GroupID) bool { return slices.Contains(a.Deserted, g) })
 		for _, f := range fromWords(from) {
 			if !slices.Contains(all, f) {
 				all = append(all, f)
@@ -258,6 +267,8 @@ func (a Subject) approvers() blockkit.Mrkdwn {
 	switch {
 	case len(all) > 0:
 		return blockkit.Ours("%s can %s it.", firstOf(all), a.verb())
+	case len(a.Deserted) > 0:
+		return blockkit.Ours("No one else can %s it right now: no one else is left in %s.", a.verb(), firstOf(fromWords(approvals.From{Groups: a.Deserted})))
 	case named:
 		return blockkit.Ours("No one else can %s it: the policy names no other approvers.", a.verb())
 	}
