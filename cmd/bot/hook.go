@@ -136,11 +136,15 @@ func runHook(ctx context.Context, in *call) error {
 	c, file := hookFlags(in)
 	kind := in.flags.String("kind", string(hook.ClaudeCode), "The `KIND` of agent that asks: "+hook.Kinds()+".")
 	in.flags.DurationVar(&c.Hold, "hold", 0, "How long the agent waits, as a `DURATION` such as 9m. It must be less than the time after which the agent gives up its hook. 0s is what the kind allows without a setting.")
-	if err := parseWaiting(in, c, file); err != nil {
-		return err
-	}
+	err := parseWaiting(in, c, file)
 	c.Kind = hook.Kind(*kind)
-	return withoutToken(c, hook.Run(ctx, *c, os.Stdin, in.stdout))
+	if err == nil {
+		err = withoutToken(c, hook.Run(ctx, *c, os.Stdin, in.stdout))
+	}
+	if err != nil && !errors.Is(err, errHelped) {
+		hook.Refuse(c.Kind, err, in.stdout)
+	}
+	return err
 }
 
 // runHookBridge is bot hook mcp.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,8 +130,32 @@ func TestEveryFailureOfTheHookExitsWithTwo(t *testing.T) {
 			got := runHooked(t, url, c.input, c.args...)
 			require.Equal(t, 2, got.code, got.stderr)
 			require.Contains(t, got.stderr, c.says)
-			require.Empty(t, got.stdout)
-			require.NotContains(t, got.stderr, "secret-token")
+			require.Equal(t, slices.Contains(c.args, "gemini"), got.stdout != "")
+			require.NotContains(t, got.stdout+got.stderr, "secret-token")
+		})
+	}
+}
+
+// Gemini CLI runs the tool after an exit with 2 if nothing is on standard error, which its
+// settings may send to a file.
+func TestGeminiReadsAFailureOfTheHookOnStandardOutput(t *testing.T) {
+	asks := strings.Replace(hookQuestion, "PreToolUse", "BeforeTool", 1)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"Countersign is away": {[]string{"--kind", "gemini"}, "cannot be reached"},
+		"no token":            {[]string{"--kind", "gemini", "--token-file", "/nowhere"}, "read the token"},
+		"a wrong flag":        {[]string{"--kind", "gemini", "--hold", "9"}, "hold"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runHooked(t, "http://127.0.0.1:1", asks, c.args...)
+			require.Equal(t, 2, got.code)
+			var answer struct{ Decision, Reason string }
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &answer))
+			require.Equal(t, "deny", answer.Decision)
+			require.Contains(t, answer.Reason, c.says)
+			require.Contains(t, got.stderr, c.says)
 		})
 	}
 }

@@ -147,6 +147,28 @@ func run(ctx context.Context, c Config, form form, in io.Reader, out io.Writer) 
 	return nil
 }
 
+// Refuse writes what an agent needs to read, besides an exit with 2, when [Run] or what
+// comes before it has failed. That is nothing for most kinds. Gemini CLI takes an exit
+// code without words for a yes, and its command may send standard error to a file.
+func Refuse(kind Kind, failed error, out io.Writer) {
+	if kind != Gemini {
+		return
+	}
+	answer, err := writeGemini(question{}, verdict{reason: failed.Error()})
+	if err != nil {
+		return
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = out.Write(append(answer, '\n'))
+	}()
+	select {
+	case <-written:
+	case <-time.After(time.Second): // nobody reads it
+	}
+}
+
 // discards reports whether what is written to out is thrown away. A standard output
 // that is closed is one, because the runtime of Go opens [os.DevNull] in its place.
 func discards(out io.Writer) bool {
