@@ -120,19 +120,25 @@ func TestTheAnswerNamesWhatPeopleApproved(t *testing.T) {
 		"Codex":                   {hook.Codex, "approved", "Bash", `"updatedInput":{"a":1}`},
 		"Codex, of an MCP server": {hook.Codex, "approved", "mcp__db__drop", `"updatedInput":{"a":1}`},
 		"Codex, permitted, which it takes only without a decision": {hook.Codex, "allowed", "Bash", "{}"},
+		"Gemini CLI":                          {hook.Gemini, "approved", "run_shell_command", `"tool_input":{"a":1}`},
+		"Gemini CLI, permitted by the policy": {hook.Gemini, "allowed", "run_shell_command", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, c.outcome, "")
-			ask := `{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"` + c.tool + `","tool_use_id":"t","tool_input":{"a":1}}`
+			event, allows, named := "PreToolUse", `"permissionDecision":"allow"`, "updatedInput"
+			if c.kind == hook.Gemini {
+				event, allows, named = "BeforeTool", `"decision":"allow"`, "tool_input"
+			}
+			ask := `{"session_id":"s","hook_event_name":"` + event + `","tool_name":"` + c.tool + `","tool_use_id":"t","tool_input":{"a":1}}`
 			var out bytes.Buffer
 			require.NoError(t, hook.Run(t.Context(), a.config(c.kind), strings.NewReader(ask), &out))
 			if c.want == "{}" {
 				require.JSONEq(t, c.want, out.String())
 				return
 			}
-			require.Contains(t, out.String(), `"permissionDecision":"allow"`)
+			require.Contains(t, out.String(), allows)
 			require.Contains(t, out.String(), c.want)
-			require.Equal(t, c.want != "", strings.Contains(out.String(), "updatedInput"))
+			require.Equal(t, c.want != "", strings.Contains(out.String(), named))
 		})
 	}
 }

@@ -54,7 +54,8 @@ var forms = map[Kind]form{
 	Codex:  {9 * time.Minute, 12 * time.Second, true, func(string) bool { return true }, readCodex, writeCodex},
 	Cursor: {50 * time.Second, 6 * time.Second, false, nil, readCursor, writeCursor},
 	VSCode: {25 * time.Second, 2 * time.Second, true, nil, readClaude, writeClaude},
-	Gemini: {50 * time.Second, 6 * time.Second, true, nil, readGemini, writeGemini},
+	// Gemini CLI takes the input of the last of its hooks that names one, in their order.
+	Gemini: {50 * time.Second, 6 * time.Second, true, func(string) bool { return true }, readGemini, writeGemini},
 }
 
 // AsksItsPerson reports whether a tool of Claude Code may need the person at the terminal.
