@@ -270,6 +270,13 @@ func readGemini(doc map[string]json.RawMessage) (question, error) {
 	if q.event == "" {
 		return q, errors.New("the question does not name its event")
 	}
+	var server struct {
+		Name string `json:"server_name"`
+	}
+	if raw, there := doc["mcp_context"]; there && json.Unmarshal(raw, &server) != nil {
+		return q, errors.New("mcp_context in the question is no object")
+	}
+	q.server = server.Name
 	if q.decides = q.event == "BeforeTool"; !q.decides {
 		if err := undecided(q.event, doc); err != nil {
 			return q, err
