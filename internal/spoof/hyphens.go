@@ -23,7 +23,7 @@ var flagWord = regexp.MustCompile("(?:^|[\\s\\p{Z}\\p{Cf}\"'`(\\[{,;:=|&<>])([-"
 //
 // In prose these dashes are ordinary. So they are returned only where a flag could
 // stand, and a long one only if the rest of the word looks like a flag, too:
-// dialogues of some languages begin with one.
+// direct speech of some languages begins with one.
 func oddHyphens(s string) []Span {
 	if !strings.ContainsAny(s, alikeHyphens+longHyphens) {
 		return nil
