@@ -66,8 +66,9 @@ func (d *doubts) takeUp(ctx context.Context, run Run, p *plan, consider func() e
 func (d *doubts) settle(ctx context.Context, run Run, p *plan, e Entry, again func() error) error {
 	p.begun = true
 	if p.doubt == nil {
-		p.doubt = &approvals.Doubt{Began: e.Began(), Key: p.key(run), Approved: p.askedIn.ID}
+		p.doubt = &approvals.Doubt{Key: p.key(run), Approved: p.askedIn.ID}
 	}
+	p.doubt.Began = e.Began()
 	p.doubt.Unsure, p.doubt.Said = e.State == EntryFinished, e.Finish.Reason
 	effect := EffectNone
 	if p.tool != nil {

@@ -105,6 +105,27 @@ func TestAToolThatDoesNotSayWhatItDid(t *testing.T) {
 	}
 }
 
+// A card about a call that people let run again, and that is in doubt again, says when that
+// execution began: there people look in the tool's own system.
+func TestADoubtIsAboutTheExecutionThatBeganLast(t *testing.T) {
+	w := newWorld(t)
+	clock := epoch
+	w.now = func() time.Time { return clock }
+	tool, keys := w.fickle(2)
+	w.agent.Tools = []agentrun.Tool{tool}
+	asked := w.say(calls([3]string{"a", "pay", `{"x":1}`})).Deferred
+	first := asked
+	w.decide(asked, "a", approvals.Approve, "")
+	asked = w.resume(asked).Deferred
+	clock = epoch.Add(time.Hour)
+	w.decide(asked, "a", approvals.RunAgain, "")
+	asked = w.resume(asked).Deferred
+	again, _ := w.batch(asked).Approval("a")
+	require.Equal(t, clock, again.Doubt.Began)
+	require.Equal(t, (*keys)[0], again.Doubt.Key)
+	require.Equal(t, first, again.Doubt.Approved)
+}
+
 // Where nobody could answer, nobody is asked: the model is told the truth.
 func TestADoubtThatNobodyCouldAnswerIsToldToTheModel(t *testing.T) {
 	w := newWorld(t)
