@@ -144,6 +144,9 @@ func (a admin) deliveries(ctx context.Context, request string, asJSON bool) erro
 		if !d.Next.IsZero() {
 			columns = append(columns, "next "+since(d.Next))
 		}
+		if d.Held {
+			columns = append(columns, "waits for bot admin enable, because the webhook is disabled")
+		}
 		out.WriteString(tableLine(columns...))
 	}
 	fmt.Fprintf(&out, "%s\n", counted(len(list), "message", "messages"))

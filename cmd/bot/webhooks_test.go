@@ -178,6 +178,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	require.Contains(t, list[1].Reason, "410")
 	require.Contains(t, h.admin("webhooks"), "3 webhooks, 1 disabled\n")
 	require.Equal(t, "0 messages are due now; 2 wait for bot admin enable, because the webhook is disabled\n", h.admin("redeliver", string(second.ID)))
+	require.Contains(t, h.admin("deliveries", string(second.ID)), "waits for bot admin enable, because the webhook is disabled\n2 messages\n")
 	require.Len(t, h.messages(), 3)
 
 	h.answers(http.StatusOK)

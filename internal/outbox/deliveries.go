@@ -18,6 +18,7 @@ type Delivery struct {
 	Attempts   int       `json:"attempts"`
 	Last       time.Time `json:"last_attempt,omitzero"`
 	Next       time.Time `json:"next_attempt,omitzero"`
+	Held       bool      `json:"held,omitempty"` // until the endpoint, which is disabled, is enabled
 	LastStatus int       `json:"last_status,omitempty"`
 	LastError  string    `json:"last_error,omitempty"`
 }
@@ -39,8 +40,14 @@ func (o *Outbox) Deliveries(ctx context.Context, id string) ([]Delivery, error) 
 			ID: m.ID, Agent: m.Agent, Endpoint: m.Endpoint, Type: m.Type, At: m.At.UTC(), State: string(a.State),
 			Attempts: a.Count, Last: a.Last.UTC(), LastStatus: a.LastStatus, LastError: a.LastError,
 		}
-		if a.State == webhook.Waiting {
-			list[i].State, list[i].Next = "waiting", m.due(all.of(m.Agent, m.Endpoint), o.c.Now()).UTC()
+		if a.State != webhook.Waiting {
+			continue
+		}
+		list[i].State = "waiting"
+		if e := all.of(m.Agent, m.Endpoint); !e.DisabledAt.IsZero() {
+			list[i].Held = true
+		} else {
+			list[i].Next = m.due(e, o.c.Now()).UTC()
 		}
 	}
 	return list, nil

@@ -34,3 +34,16 @@ func TestDeliveriesSayWhereEachMessageStands(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
+
+// A message for an endpoint that is disabled is tried at no time: it is held.
+func TestAMessageForADisabledEndpointIsHeld(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusGone, "")
+	id := w.put("a", "ci")
+	require.Error(t, w.Reconcile(t.Context(), id))
+	list, err := w.Deliveries(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "waiting", list[0].State)
+	require.True(t, list[0].Held)
+	require.Zero(t, list[0].Next)
+}
