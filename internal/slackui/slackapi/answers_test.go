@@ -92,3 +92,19 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		require.Error(t, a.Replace(t.Context(), at.URL, m))
 	}
 }
+
+// What operators read of work that was given up names the method and Slack's error, and what
+// to do, and nothing of what was sent.
+func TestARefusalHasAClassForOperators(t *testing.T) {
+	m := blockkit.ParagraphMessage("Hello.", blockkit.Say("Hello."))
+	for body, want := range map[string]string{
+		`{"ok":false,"error":"msg_too_long"}`:                                               "slack: chat.update: msg_too_long",
+		`{"ok":false,"error":"not_in_channel"}`:                                             "slack: chat.update: not_in_channel: invite the app to the channel",
+		`{"ok":false,"error":"invalid_blocks","response_metadata":{"messages":["Hello."]}}`: "slack: chat.update: invalid_blocks: this is a bug in Countersign",
+	} {
+		err := fmt.Errorf("draw: %w", answering(t, "", body).Update(t.Context(), "C1", "1.1", m))
+		var classed interface{ Class() string } // as the due index asks
+		require.ErrorAs(t, err, &classed)
+		require.Equal(t, want, classed.Class())
+	}
+}

@@ -33,6 +33,21 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
+// Class is what operators read of work that was given up: the method, Slack's error code
+// and what to do about it. It has none of the text of the call.
+func (e *callError) Class() string {
+	words := "slack: " + e.method
+	if status, ok := errors.AsType[slack.StatusCodeError](e.err); ok {
+		words += fmt.Sprintf(": HTTP %d", status.Code)
+	}
+	for _, more := range []string{e.code, hint(e.code)} {
+		if more != "" {
+			words += ": " + more
+		}
+	}
+	return words
+}
+
 // hint says what to do about an error that does not go away by itself.
 func hint(code string) string {
 	switch code {
