@@ -36,16 +36,16 @@ func (e *callError) Unwrap() error { return e.err }
 // Class is what operators read of work that was given up: the method, Slack's error code
 // and what to do about it. It has none of the text of the call.
 func (e *callError) Class() string {
-	words := "slack: " + e.method
+	words := []string{"slack", e.method}
 	if status, ok := errors.AsType[slack.StatusCodeError](e.err); ok {
-		words += fmt.Sprintf(": HTTP %d", status.Code)
+		words = append(words, fmt.Sprintf("HTTP %d", status.Code))
 	}
 	for _, more := range []string{e.code, hint(e.code)} {
 		if more != "" {
-			words += ": " + more
+			words = append(words, more)
 		}
 	}
-	return words
+	return strings.Join(words, ": ")
 }
 
 // hint says what to do about an error that does not go away by itself.
