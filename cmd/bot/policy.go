@@ -40,7 +40,7 @@ func (p *policyCommand) takesAgainst() {
 // takesTools adds those of them for which no lookup is needed.
 func (p *policyCommand) takesTools() {
 	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`: it says which tools there are, and where the policy is if none is named.")
-	p.flags.StringVar(&p.tools, "tools", "", "Instead of a configuration, a `FILE` of tools: the answer to tools/list of MCP.")
+	p.flags.StringVar(&p.tools, "tools", "", "Instead of a configuration, a `FILE` of tools: the result of tools/list of MCP, and beside it agents, which lists for each agent the names of its tools.")
 	p.flags.StringVar(&p.roster, "roster", "", "A `FILE` that says who is in which group.")
 }
 
