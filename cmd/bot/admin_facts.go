@@ -21,7 +21,7 @@ func adminFacts(ctx context.Context, in *call) error {
 	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
 	in.flags.Func("until", "Only what happened before this `TIME`, which is written in the same way.", want.until.set)
 	in.flags.Func("by", "Only what this `PERSON` asked for or decided, or what a delegate decided in their place: a user id of Slack, such as U0123456789.", want.whose)
-	in.flags.StringVar(&want.agent, "agent", "", "Only requests of the agent with this `NAME`.")
+	in.flags.Func("agent", "Only requests of the agent with this `NAME`.", want.ofAgent)
 	asJSON := in.flags.Bool("json", false, "Write an object of JSON in each line.")
 	return administer(ctx, in, func(a admin, _ []string) error {
 		if !want.until.IsZero() && !want.since.Before(want.until.Time) {
@@ -48,6 +48,16 @@ func (w *wantedFacts) whose(value string) error {
 		return errors.New("it must be a user id of Slack such as U0123456789; names are not accepted because people can change them")
 	}
 	w.by = approvals.UserID(value)
+	return nil
+}
+
+// ofAgent sets the agent. With an empty name, such as that of a variable which is not set,
+// the facts of all agents would be printed as if they were those of one.
+func (w *wantedFacts) ofAgent(name string) error {
+	if name == "" {
+		return errors.New("it must be the name of an agent")
+	}
+	w.agent = name
 	return nil
 }
 

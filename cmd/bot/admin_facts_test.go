@@ -66,7 +66,7 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 	require.True(t, strings.HasSuffix(text, "\n8 facts\n"), text)
 	requireNothingForeign(t, text)
 	for words, why := range map[string]string{
-		"--since yesterday": "2026-01-31", "--by bob": "U0123456789", "--by @U0BOB": "U0123456789", "--by=": "U0123456789",
+		"--since yesterday": "2026-01-31", "--by bob": "U0123456789", "--by @U0BOB": "U0123456789", "--by=": "U0123456789", "--agent=": "the name of an agent",
 		"--since 2026-02-01 --until 2026-02-01": "--until must be after --since",
 	} {
 		args := append([]string{"admin", "facts"}, strings.Fields(words)...)

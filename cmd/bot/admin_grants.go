@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,18 +15,29 @@ import (
 
 func adminGrants(ctx context.Context, in *call) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
-	team := in.flags.String("team", "", "The `ID` (T…) of the workspace in which the app is installed. Without it, Slack is asked, which needs SLACK_BOT_TOKEN.")
+	var team string
+	in.flags.Func("team", "The `ID` (T…) of the workspace in which the app is installed. Without it, Slack is asked, which needs SLACK_BOT_TOKEN.", func(value string) error {
+		if !workspace.MatchString(value) {
+			return errors.New("it must be the id of a workspace, such as T0123456789, or of an organization, such as E0123456789")
+		}
+		team = value
+		return nil
+	})
 	return administer(ctx, in, func(a admin, _ []string) error {
-		if *team == "" {
+		if team == "" {
 			_, who, err := askSlack(ctx, in.environ)
 			if err != nil {
 				return fmt.Errorf("find out the workspace, because --team is missing: %w", err)
 			}
-			*team = who.TeamID
+			team = who.TeamID
 		}
-		return a.grants(ctx, *team, *asJSON)
+		return a.grants(ctx, team, *asJSON)
 	})
 }
+
+// workspace is the form of an id of a workspace. With a name no grant would be found, as
+// if nobody were away.
+var workspace = regexp.MustCompile(`^[TE][A-Z0-9]+$`)
 
 // grantRow is a person who may approve in place of another one for a time.
 type grantRow struct {

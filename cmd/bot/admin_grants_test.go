@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,4 +43,5 @@ func TestAnOperatorReadsWhoStandsInForWhom(t *testing.T) {
 	require.Contains(t, text, "\tnow, passed on by U0CAROL\n")
 	require.Contains(t, text, "4 grants\n")
 	require.Equal(t, "0 grants\n", f.admin("grants", "--team", "T0OTHER"))
+	require.ErrorContains(t, run(t.Context(), []string{"admin", "grants", "--team", "acme"}, f.o.Environ, &strings.Builder{}, &strings.Builder{}), "T0123456789")
 }
