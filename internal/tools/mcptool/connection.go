@@ -192,6 +192,7 @@ type connection struct {
 	server Server
 	log    *slog.Logger
 	update func(live []Listed) // what the server lists now
+	asked  chan struct{}       // to look at the list of a server over HTTP now
 
 	mu    sync.Mutex
 	link  *link         // nil while there is none
@@ -199,7 +200,15 @@ type connection struct {
 }
 
 func newConnection(s Server, log *slog.Logger, update func([]Listed)) *connection {
-	return &connection{server: s, log: log, update: update, moved: make(chan struct{})}
+	return &connection{server: s, log: log, update: update, asked: make(chan struct{}, 1), moved: make(chan struct{})}
+}
+
+// look has the list of a server over HTTP read soon, if it is connected.
+func (c *connection) look() {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
 }
 
 // run keeps the server connected until ctx ends, and then ends it.
@@ -243,7 +252,9 @@ func (c *connection) hold(ctx context.Context) error {
 	defer retire()
 	defer c.set(nil)
 	var again <-chan time.Time // a program is not replaced by another while it is connected
+	var asked <-chan struct{}
 	if c.server.URL != "" {
+		asked = c.asked
 		ticker := time.NewTicker(c.server.relist())
 		defer ticker.Stop()
 		again = ticker.C
@@ -275,6 +286,8 @@ func (c *connection) hold(ctx context.Context) error {
 			case <-l.changed:
 				pause = settling.next()
 			case <-again:
+				fresh, polled = l.keepsList(), true
+			case <-asked:
 				fresh, polled = l.keepsList(), true
 			}
 		default: // calls that are under way may still be answered

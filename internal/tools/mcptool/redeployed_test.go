@@ -113,3 +113,35 @@ func TestAServerThatAnnouncesNoChangesIsListedAgain(t *testing.T) {
 		return err != nil
 	}, 30*time.Second, 5*time.Millisecond)
 }
+
+// What an operator accepts may be newer than what the running bot has listed. Then it lists
+// the tools again at once.
+func TestWhatIsAcceptedBeforeItWasListedIsAvailableSoon(t *testing.T) {
+	deploy := func(description string) http.Handler {
+		s := mcp.NewServer(&mcp.Implementation{Name: "srv", Version: "1"}, nil)
+		s.AddTool(&mcp.Tool{Name: "read", Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{}, nil
+		})
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
+	}
+	var now atomic.Pointer[http.Handler]
+	first, second := deploy("Reads"), deploy("Reads more")
+	now.Store(&first)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(func() { page.CloseClientConnections(); page.Close() })
+	server := mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL, Relist: time.Hour}
+	r := start(t, server)
+	_, err := r.call("srv.read", `{}`)
+	require.NoError(t, err)
+
+	now.Store(&second)
+	r.set.Take(acceptAll(t, server))
+	for _, p := range r.set.Proposals() {
+		require.False(t, p.Asks(), "the older list is no change of what was accepted")
+	}
+	r.tools["srv.read"] = r.set.Tools("ops")[0]
+	require.Eventually(t, func() bool {
+		_, err := r.call("srv.read", `{}`)
+		return err == nil
+	}, 30*time.Second, 5*time.Millisecond)
+}

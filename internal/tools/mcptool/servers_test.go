@@ -341,6 +341,12 @@ type running struct {
 
 func start(t *testing.T, s mcptool.Server) *running {
 	t.Helper()
+	return startWith(t, s, acceptAll(t, s))
+}
+
+// acceptAll accepts what the server lists now.
+func acceptAll(t *testing.T, s mcptool.Server) mcptool.Pins {
+	t.Helper()
 	listed, err := mcptool.List(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	var pins mcptool.Pins
@@ -351,7 +357,7 @@ func start(t *testing.T, s mcptool.Server) *running {
 		}
 	}
 	pins.Accept(mcptool.Place{Agent: s.Agent, Server: s.Name}, all)
-	return startWith(t, s, pins)
+	return pins
 }
 
 func startWith(t *testing.T, s mcptool.Server, pins mcptool.Pins) *running {

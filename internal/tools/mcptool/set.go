@@ -57,8 +57,8 @@ func (s *Set) Take(pins Pins) {
 	}
 }
 
-// Proposals says of every server whose list is known how it differs from what was
-// accepted. A server that nobody has accepted anything of is left out: its tools
+// Proposals says of every server whose list is known, and is not older than what was
+// accepted, how it differs from that. A server that nobody has accepted anything of is left out: its tools
 // are for an operator.
 func (s *Set) Proposals() []Proposal {
 	var all []Proposal
@@ -100,11 +100,12 @@ type serverTools struct {
 	connection *connection
 	log        *slog.Logger
 
-	mu   sync.Mutex
-	pins Pins
-	live []Listed          // nil while nothing is known
-	now  map[string]string // digests of those that can be used, by tool
-	told map[string]string // what the log was told of a tool
+	mu    sync.Mutex
+	pins  Pins
+	live  []Listed          // nil while nothing is known
+	stale bool              // live may be older than what was accepted
+	now   map[string]string // digests of those that can be used, by tool
+	told  map[string]string // what the log was told of a tool
 }
 
 func (t *serverTools) place() Place { return Place{t.config.Agent, t.config.Name} }
@@ -119,13 +120,20 @@ func (t *serverTools) take(pins Pins) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pins = pins
+	if t.config.URL != "" && t.live != nil && len(pins.Compare(t.config, t.live)) > 0 {
+		// What was accepted may be a list that the server has had since it was last asked.
+		// The next one says whether the tools differ.
+		t.stale = true
+		t.connection.look()
+		return
+	}
 	t.tell()
 }
 
 func (t *serverTools) proposal() (p Proposal, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.live == nil || !t.pins.Knows(t.place()) {
+	if t.live == nil || t.stale || !t.pins.Knows(t.place()) {
 		return Proposal{}, false
 	}
 	return t.pins.Propose(t.config, t.live), true
@@ -135,7 +143,7 @@ func (t *serverTools) proposal() (p Proposal, known bool) {
 func (t *serverTools) update(live []Listed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.live, t.now = append([]Listed{}, live...), map[string]string{}
+	t.live, t.stale, t.now = append([]Listed{}, live...), false, map[string]string{}
 	for _, l := range live {
 		if l.Why == nil {
 			t.now[l.Name] = l.Digest
