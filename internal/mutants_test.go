@@ -92,6 +92,10 @@ var mutants = []mutant{
 		"stale := c.now().Sub(c.renewed) > c.lease/2", "stale := false", "agentrun", "TestNoBeginningLateInTheLease",
 	},
 	{
+		"a call whose beginning was stored late does not begin after the lease", "agentrun/execute.go",
+		"if err := x.session.claim.fresh(ctx); err != nil {\n\t\tif p.begun {", "if err := error(nil); err != nil {\n\t\tif p.begun {", "agentrun", "TestAZombieBeforeATool",
+	},
+	{
 		"the end of a call is stored while the lease lasts", "agentrun/record.go",
 		"&& claim.lasts()", "&& false", "agentrun", "TestWhatACallDidIsStoredWhenTheStoreIsBack",
 	},
