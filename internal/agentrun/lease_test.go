@@ -445,6 +445,16 @@ func TestZombiesReportAndDoubleNothing(t *testing.T) {
 	require.Zero(t, doubled)
 }
 
+// plainCall is a run whose model makes one call without approval, by a clock that the test
+// moves.
+func (w *world) plainCall() (clock *time.Time, id approvals.RunID) {
+	clock = new(time.Now())
+	w.now = func() time.Time { return *clock }
+	w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
+	w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`}), says("done")}
+	return clock, w.mention("go").ID
+}
+
 // The same before the tool: the reply that the beginning of the call is stored comes after
 // the lease, when another worker has asked people about the call. It does not begin any
 // more, whatever they decided.
@@ -453,17 +463,13 @@ func TestAZombieBeforeATool(t *testing.T) {
 		t.Run(string(verdict), func(t *testing.T) {
 			timed(t, func(w *world) {
 				t := w.t
-				clock := time.Now()
-				w.now = func() time.Time { return clock }
-				id := w.mention("go").ID
-				w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
-				w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`}), says("done")}
+				clock, id := w.plainCall()
 				slept := false
 				w.store.after = func(_ int, c agentrun.Commit) error {
 					if slept || len(c.Entries) == 0 || c.Entries[0].State != agentrun.EntryStarted {
 						return nil
 					}
-					slept, clock = true, clock.Add(time.Minute)
+					slept, *clock = true, clock.Add(time.Minute)
 					require.NoError(t, w.runner().Work(t.Context(), id)) // another one
 					w.doubt = verdict
 					w.answerDoubts(w.run(id).Deferred)
@@ -489,15 +495,11 @@ func TestABeginningThatIsStoredLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			timed(t, func(w *world) {
 				t := w.t
-				clock := time.Now()
-				w.now = func() time.Time { return clock }
-				id := w.mention("go").ID
-				w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
-				w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`}), says("done")}
+				clock, id := w.plainCall()
 				late, down := false, errors.New("down")
 				w.store.after = func(_ int, c agentrun.Commit) error {
 					if !late && len(c.Entries) > 0 && c.Entries[0].State == agentrun.EntryStarted {
-						late, clock = true, clock.Add(time.Minute)
+						late, *clock = true, clock.Add(time.Minute)
 					}
 					return nil
 				}
@@ -514,7 +516,7 @@ func TestABeginningThatIsStoredLate(t *testing.T) {
 				} else {
 					require.ErrorIs(t, err, down)
 					require.Empty(t, w.executed())
-					clock = clock.Add(time.Minute)
+					*clock = clock.Add(time.Minute)
 				}
 				require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
 				require.Equal(t, []string{"plain:1"}, w.executed())
