@@ -26,7 +26,9 @@ func (a *API) create(c caller) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	q, err := a.c.Intake.Ask(c.r.Context(), c.Client, ask)
+	asking, cancel := c.brief()
+	defer cancel()
+	q, err := a.c.Intake.Ask(asking, c.Client, ask)
 	if err != nil {
 		return answer{}, err
 	}
@@ -98,7 +100,9 @@ func (a *API) get(c caller, enough func(intake.Request) bool) (intake.Request, e
 	if err != nil {
 		return intake.Request{}, err
 	}
-	q, err := a.c.Intake.Get(c.r.Context(), c.Client, c.id())
+	reading, cancel := c.brief()
+	defer cancel()
+	q, err := a.c.Intake.Get(reading, c.Client, c.id())
 	if err != nil {
 		return q, err
 	}

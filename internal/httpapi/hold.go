@@ -133,7 +133,14 @@ func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(
 	if enough(q) {
 		return q, nil
 	}
-	return a.c.Intake.Get(ctx, c.Client, q.ID) // a wait that was missed
+	reading, cancel := c.brief()
+	defer cancel()
+	return a.c.Intake.Get(reading, c.Client, q.ID) // a wait that was missed
+}
+
+// brief is the context of a part of the request that waits for nobody.
+func (c caller) brief() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), maxHandling)
 }
 
 // left reports whether the client has closed its connection.

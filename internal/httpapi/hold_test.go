@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/httpapi"
+	"github.com/countersign/countersign/internal/intake"
 )
 
 // held returns once n requests are held.
@@ -46,6 +47,47 @@ func TestALongPollIsAnsweredByTheDecision(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, http.StatusOK, got.status, "%s: %s", name, got.body)
 		require.Contains(t, string(got.body), "approved")
+	}
+}
+
+// spans is an intake that keeps how long it was given for each question.
+type spans struct {
+	httpapi.Intake
+
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (s *spans) given(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(time.Hour)
+	}
+	s.all = append(s.all, time.Until(end))
+}
+
+func (s *spans) Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error) {
+	s.given(ctx)
+	return s.Intake.Ask(ctx, c, a)
+}
+
+func (s *spans) Get(ctx context.Context, c intake.Client, id approvals.RunID) (intake.Request, error) {
+	s.given(ctx)
+	return s.Intake.Get(ctx, c, id)
+}
+
+// A client that waits for people must not wait as long for a store that hangs.
+func TestOnlyTheWaitForPeopleIsLong(t *testing.T) {
+	s := &spans{}
+	w := newWorld(t, func(c *httpapi.Config) { s.Intake, c.Intake = c.Intake, s })
+	q := w.read(w.do(http.MethodPost, "/v1/approvals?wait=10ms", claudeToken, oneCall))
+	w.get(q.ID, "?wait=10ms")
+	w.get(q.ID, "/results?format=pydantic-ai&wait=10ms")
+	require.Len(t, s.all, 6, "once before and once after each wait")
+	for _, given := range s.all {
+		require.LessOrEqual(t, given, 15*time.Second)
 	}
 }
 
