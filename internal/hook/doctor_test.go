@@ -39,6 +39,9 @@ func guarded(t *testing.T) string {
 
 func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 	const fine = `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"http","url":"URL/v1/hooks/claude-code?hold=9m","timeout":600,"onFailure":"block"}]}]}}`
+	command := func(hook string) string {
+		return `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command",` + hook + `}]}]}}`
+	}
 	change := func(oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(fine) }
 	for name, c := range map[string]struct {
 		version, managed, user, project, token string
@@ -55,7 +58,17 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a matcher that leaves tools out":         {managed: change(`"matcher":"*"`, `"matcher":"Bash"`), bad: true, says: `"Bash" leaves out`},
 		"a client that gives up first":            {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
 		"a hold that its default cuts off":        {managed: change(`,"timeout":600`, "", "hold=9m", "hold=20m"), bad: true, says: "gives up first"},
-		"a command whose exit code is lost":       {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"bot hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
+		"a command whose exit code is lost":       {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
+		"a condition that leaves calls out":       {managed: change(`"type":"http"`, `"type":"http","if":"Bash(rm *)"`), bad: true, says: `"Bash(rm *)" leaves out`},
+		"a command that nobody waits for":         {managed: command(`"async":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
+		"a key in letters of the wrong case":      {managed: change("onFailure", "onfailure"), bad: true, says: "tools run whenever Countersign is away"},
+		"a hook that is of no known type":         {managed: change(`{"matcher"`, `{"hooks":[{"type":"webhook"}]},{"matcher"`), bad: true, says: `ignores all of its hooks: the type "webhook"`},
+		"a hook without a command":                {managed: change(`{"PreToolUse"`, `{"PermissionRequest":[{"hooks":[{"type":"command"}]}],"PreToolUse"`), bad: true, says: "does not say what it calls"},
+		"a matcher without hooks":                 {managed: change(`{"matcher"`, `{"type":"command"},{"matcher"`), bad: true, says: "has no list of hooks"},
+		"no time at all":                          {managed: change(`"timeout":600`, `"timeout":0`), bad: true, says: "not more than 0"},
+		"a command that is not there":             {managed: command(`"command":"/nowhere/bot hook ask"`), bad: true, says: "every tool runs"},
+		"a command that is not there, and blocks": {managed: command(`"command":"/nowhere/bot hook ask","onFailure":"block"`), says: "asks Countersign before every tool"},
+		"a command with its words apart":          {managed: command(`"command":"BOT","args":["hook","ask"]`), says: "asks Countersign before every tool"},
 		"a hook of another server":                {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
 		"hooks that others may add to":            {managed: change("true", "false"), says: "allowManagedHooksOnly is not true"},
 		"managed settings that are no JSON":       {managed: "{", bad: true, says: "is not JSON"},
@@ -67,9 +80,9 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a project with another token":            {project: `{"env":{"COUNTERSIGN_TOKEN":"x"}}`, says: "sets COUNTERSIGN_TOKEN"},
 		"a project with hooks of its own":         {managed: "-", user: fine, project: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}`, says: "1 other PreToolUse hooks"},
 		"a project that bypasses permissions":     {project: `{"permissions":{"defaultMode":"bypassPermissions"}}`, says: "only hooks are left"},
-		"the command hook":                        {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"/usr/bin/bot hook ask --hold 2m","timeout":180}]}]}}`, says: "asks Countersign before every tool"},
-		"the command hook on an old version":      {version: "2.1.197", managed: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"bot hook","timeout":600}]}]}}`, says: "does without it"},
-		"the command hook with too little time":   {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"bot hook","timeout":60}]}]}}`, bad: true, says: "gives up first"},
+		"the command hook":                        {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask --hold 2m","timeout":180}]}]}}`, says: "asks Countersign before every tool"},
+		"the command hook on an old version":      {version: "2.1.197", managed: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook","timeout":600}]}]}}`, says: "does without it"},
+		"the command hook with too little time":   {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook","timeout":60}]}]}}`, bad: true, says: "gives up first"},
 		"a token that is refused":                 {token: "worse", bad: true, says: "proves no agent"},
 		"a token that is missing":                 {token: "-", bad: true, says: "COUNTERSIGN_TOKEN"},
 		"a program that exits with another code":  {self: "exit 1", bad: true, says: "does not exit with 2"},
@@ -77,12 +90,13 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"Codex with a hook that breaks all hooks": {codex: `{"hooks":[{"type": "http"}]}`, bad: true, says: "no hook in it is called"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := guarded(t)
+			url, bot := guarded(t), filepath.Join(t.TempDir(), "bot")
+			require.NoError(t, os.WriteFile(bot, nil, 0o700))
 			or := func(v, other string) string {
 				if v == "" {
 					return other
 				}
-				return strings.TrimPrefix(strings.ReplaceAll(v, "URL", url), "-")
+				return strings.TrimPrefix(strings.NewReplacer("URL", url, "BOT", bot).Replace(v), "-")
 			}
 			dir := tree(t, map[string]string{"project/.git/HEAD": ""})
 			for path, content := range map[string]string{

@@ -2,12 +2,14 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -55,10 +57,34 @@ type hookEntry struct {
 	Type      string            `json:"type"`
 	URL       string            `json:"url,omitempty"`
 	Command   string            `json:"command,omitempty"`
-	Timeout   float64           `json:"timeout,omitempty"`
+	Args      []string          `json:"args,omitempty"`
+	If        string            `json:"if,omitempty"`
+	Async     bool              `json:"async,omitempty"`
+	Timeout   *float64          `json:"timeout,omitempty"`
 	OnFailure string            `json:"onFailure,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
 	AllowEnv  []string          `json:"allowedEnvVars,omitempty"`
+	Prompt    string            `json:"prompt,omitempty"`
+	Server    string            `json:"server,omitempty"`
+	Tool      string            `json:"tool,omitempty"`
+}
+
+// unloadable says why Claude Code 2.1.332 does not load the hook, or nothing.
+func (h hookEntry) unloadable() string {
+	u, err := url.Parse(h.URL)
+	complete, known := map[string]bool{
+		"command": h.Command != "", "http": err == nil && u.Scheme != "", "prompt": h.Prompt != "", "agent": h.Prompt != "",
+		"mcp_tool": h.Server != "" && h.Tool != "",
+	}[h.Type]
+	switch {
+	case !known:
+		return fmt.Sprintf("the type %.40q is not known", h.Type)
+	case !complete:
+		return "a hook of type " + h.Type + " does not say what it calls"
+	case h.Timeout != nil && *h.Timeout <= 0:
+		return fmt.Sprintf("the timeout %v is not more than 0", *h.Timeout)
+	}
+	return ""
 }
 
 // Settings are the settings of Claude Code that gate every tool through the hook
@@ -71,12 +97,12 @@ func Settings(base string, managed bool) ([]byte, error) {
 	u = u.JoinPath("/v1/hooks/claude-code")
 	u.RawQuery = "hold=9m"
 	entry := hookEntry{
-		Type: "http", URL: u.String(), Timeout: clientTimeout, OnFailure: "block",
+		Type: "http", URL: u.String(), Timeout: new(float64(clientTimeout)), OnFailure: "block",
 		Headers: map[string]string{"Authorization": "Bearer $COUNTERSIGN_TOKEN"}, AllowEnv: []string{"COUNTERSIGN_TOKEN"},
 	}
 	s := setting{ManagedOnly: managed, Hooks: map[string][]hookMatcher{}}
 	s.Hooks["PreToolUse"] = []hookMatcher{{"*", []hookEntry{entry}}}
-	entry.Timeout, entry.OnFailure = 30, "" // these decide nothing
+	entry.Timeout, entry.OnFailure = new(30.0), "" // these decide nothing
 	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "PermissionDenied", "SessionEnd"} {
 		s.Hooks[event] = []hookMatcher{{"*", []hookEntry{entry}}}
 	}
@@ -130,10 +156,39 @@ func load(path string) (setting, bool, error) {
 	if raw == nil {
 		return s, true, errors.New("cannot be read")
 	}
-	if json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &s) != nil {
+	var doc any
+	if json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &doc) == nil {
+		raw, _ = json.Marshal(exact(doc))
+	}
+	if json.Unmarshal(raw, &s) != nil {
 		return s, true, errors.New("is not JSON as Claude Code writes it")
 	}
 	return s, true, nil
+}
+
+// exact removes the keys in letters of the wrong case, which Claude Code ignores and
+// encoding/json takes.
+func exact(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = exact(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			if slices.ContainsFunc(settingKeys, func(known string) bool { return known != key && strings.EqualFold(known, key) }) {
+				delete(v, key)
+				continue
+			}
+			v[key] = exact(v[key])
+		}
+	}
+	return v
+}
+
+var settingKeys = []string{
+	"allowManagedHooksOnly", "disableAllHooks", "hooks", "env", "permissions", "defaultMode", "matcher", "type", "url", "command", "args",
+	"if", "async", "timeout", "onFailure", "headers", "allowedEnvVars", "prompt", "server", "tool",
 }
 
 // settings checks the files in which hooks are set.
@@ -150,7 +205,7 @@ func settings(p Place, c Config) []Check {
 		gates, problems := s.gates(c)
 		gated = gates
 		managed = gates && s.ManagedOnly && !s.Disabled
-		all = append(all, rows(p.Managed, gates, problems)...)
+		all = append(all, rows(p.Managed, gates, append(problems, s.unloadable()...))...)
 		if !s.ManagedOnly {
 			all = append(all, Check{Warn, p.Managed, "allowManagedHooksOnly is not true: other settings may add hooks that change what runs"})
 		}
@@ -230,9 +285,18 @@ func (s setting) gates(c Config) (bool, []string) {
 			if h.OnFailure != "block" && h.Type == "http" {
 				problems = append(problems, `onFailure is not "block": tools run whenever Countersign is away`)
 			}
+			if h.If != "" {
+				problems = append(problems, fmt.Sprintf("the condition %.100q leaves out other calls", h.If))
+			}
+			if h.Async {
+				problems = append(problems, "async is true: tools run without waiting for the answer")
+			}
+			if h.Type == "command" && h.OnFailure != "block" && missing(h.Command) {
+				problems = append(problems, `the program of the command is not here, and onFailure is not "block": every tool runs`)
+			}
 			limit := clientTimeout * time.Second
-			if h.Timeout > 0 {
-				limit = time.Duration(h.Timeout * float64(time.Second))
+			if h.Timeout != nil {
+				limit = time.Duration(*h.Timeout * float64(time.Second))
 			}
 			if limit <= hold+margin {
 				problems = append(problems, fmt.Sprintf("the timeout of %s is not %s longer than the hold of %s: Claude Code gives up first", limit, margin, hold))
@@ -246,6 +310,37 @@ func (s setting) gates(c Config) (bool, []string) {
 		}
 	}
 	return found, problems
+}
+
+// missing reports whether the first word of a command certainly names no program.
+func missing(command string) bool {
+	words := strings.Fields(command)
+	if len(words) == 0 || strings.ContainsAny(words[0], "$~`'\"\\=") {
+		return false
+	}
+	_, err := exec.LookPath(words[0])
+	return err != nil
+}
+
+// unloadable lists what has Claude Code ignore all hooks of managed settings: one of these
+// events that it cannot load. With such settings of the user, it runs no tool.
+func (s setting) unloadable() []string {
+	var problems []string
+	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
+		for _, m := range s.Hooks[event] {
+			why := ""
+			if m.Hooks == nil {
+				why = "a matcher has no list of hooks"
+			}
+			for _, h := range m.Hooks {
+				why = cmp.Or(why, h.unloadable())
+			}
+			if why != "" {
+				problems = append(problems, fmt.Sprintf("has a hook of %s that cannot be loaded, so Claude Code ignores all of its hooks: %s", event, why))
+			}
+		}
+	}
+	return problems
 }
 
 // ours reports whether a hook asks Countersign, and how long it holds a call.
@@ -263,7 +358,7 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 		}
 		return true, hold
 	case "command":
-		words := strings.Fields(h.Command)
+		words := append(strings.Fields(h.Command), h.Args...)
 		at := slices.Index(words, "hook")
 		if at < 1 || !strings.HasPrefix(filepath.Base(words[at-1]), "bot") {
 			return false, 0
@@ -299,7 +394,7 @@ func (s setting) weakens(path string, managed bool) []Check {
 	others := 0
 	for _, m := range s.Hooks["PreToolUse"] {
 		for _, h := range m.Hooks {
-			if h.URL == "" && !strings.Contains(h.Command, " hook") {
+			if h.URL == "" && !strings.Contains(h.Command, " hook") && !slices.Contains(h.Args, "hook") {
 				others++
 			}
 		}
