@@ -50,7 +50,8 @@ type form struct {
 // were seen from the real program.
 var forms = map[Kind]form{
 	ClaudeCode: {9 * time.Minute, 12 * time.Second, true, func(tool string) bool { return !AsksItsPerson(tool) }, readClaude, writeClaude},
-	// The input of Codex has only the command: nobody can say where it runs.
+	// The question of Codex has the directory of the command only since about 0.169.0, and not
+	// its own version: nobody can say where it runs.
 	Codex:  {9 * time.Minute, 12 * time.Second, true, func(string) bool { return true }, readCodex, writeCodex},
 	Cursor: {50 * time.Second, 6 * time.Second, false, nil, readCursor, writeCursor},
 	VSCode: {25 * time.Second, 2 * time.Second, true, nil, readClaude, writeClaude},
