@@ -38,7 +38,7 @@ func guarded(t *testing.T) string {
 }
 
 func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
-	const fine = `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"http","url":"URL/v1/hooks/claude-code?hold=9m","timeout":600,"onFailure":"block"}]}]}}`
+	const fine = `{"allowManagedHooksOnly":true,"disableSkillShellExecution":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"http","url":"URL/v1/hooks/claude-code?hold=9m","timeout":600,"onFailure":"block"}]}]}}`
 	command := func(hook string) string {
 		return `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command",` + hook + `}]}]}}`
 	}
@@ -70,7 +70,8 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a command that is not there, and blocks": {managed: command(`"command":"/nowhere/bot hook ask","onFailure":"block"`), says: "asks Countersign before every tool"},
 		"a command with its words apart":          {managed: command(`"command":"BOT","args":["hook","ask"]`), says: "asks Countersign before every tool"},
 		"a hook of another server":                {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
-		"hooks that others may add to":            {managed: change("true", "false"), says: "allowManagedHooksOnly is not true"},
+		"skills whose commands nobody sees":       {managed: change(`"disableSkillShellExecution":true,`, ""), says: "commands that are written in a skill run"},
+		"hooks that others may add to":            {managed: change(`"allowManagedHooksOnly":true,`, ""), says: "allowManagedHooksOnly is not true"},
 		"managed settings that are no JSON":       {managed: "{", bad: true, says: "is not JSON"},
 		"hooks that managed settings switch off":  {managed: change(`{"allow`, `{"disableAllHooks":true,"allow`), bad: true, says: "disableAllHooks"},
 		"no settings at all":                      {managed: "-", bad: true, says: "no settings ask Countersign"},
@@ -134,6 +135,7 @@ func TestTheSettingsThatAreWrittenSatisfyTheDoctor(t *testing.T) {
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw), "good", "the token stays in the environment")
+	require.NotContains(t, out.String(), "is not true", "nothing in them is weaker than it could be")
 	_, err = hook.Write(url, p)
 	require.ErrorContains(t, err, "is not overwritten")
 

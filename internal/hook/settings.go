@@ -40,6 +40,7 @@ const margin = 15 * time.Second
 // A setting is what of a settings file matters here.
 type setting struct {
 	ManagedOnly bool                     `json:"allowManagedHooksOnly,omitempty"`
+	NoShell     bool                     `json:"disableSkillShellExecution,omitempty"`
 	Disabled    bool                     `json:"disableAllHooks,omitempty"`
 	Hooks       map[string][]hookMatcher `json:"hooks,omitempty"`
 	Env         map[string]any           `json:"env,omitempty"`
@@ -100,7 +101,7 @@ func Settings(base string, managed bool) ([]byte, error) {
 		Type: "http", URL: u.String(), Timeout: new(float64(clientTimeout)), OnFailure: "block",
 		Headers: map[string]string{"Authorization": "Bearer $COUNTERSIGN_TOKEN"}, AllowEnv: []string{"COUNTERSIGN_TOKEN"},
 	}
-	s := setting{ManagedOnly: managed, Hooks: map[string][]hookMatcher{}}
+	s := setting{ManagedOnly: managed, NoShell: true, Hooks: map[string][]hookMatcher{}}
 	s.Hooks["PreToolUse"] = []hookMatcher{{"*", []hookEntry{entry}}}
 	entry.Timeout, entry.OnFailure = new(30.0), "" // these decide nothing
 	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "PermissionDenied", "SessionEnd"} {
@@ -187,7 +188,7 @@ func exact(v any) any {
 }
 
 var settingKeys = []string{
-	"allowManagedHooksOnly", "disableAllHooks", "hooks", "env", "permissions", "defaultMode", "matcher", "type", "url", "command", "args",
+	"allowManagedHooksOnly", "disableSkillShellExecution", "disableAllHooks", "hooks", "env", "permissions", "defaultMode", "matcher", "type", "url", "command", "args",
 	"if", "async", "timeout", "onFailure", "headers", "allowedEnvVars", "prompt", "server", "tool",
 }
 
@@ -208,6 +209,9 @@ func settings(p Place, c Config) []Check {
 		all = append(all, rows(p.Managed, gates, append(problems, s.unloadable()...))...)
 		if !s.ManagedOnly {
 			all = append(all, Check{Warn, p.Managed, "allowManagedHooksOnly is not true: other settings may add hooks that change what runs"})
+		}
+		if !s.NoShell {
+			all = append(all, Check{Warn, p.Managed, "disableSkillShellExecution is not true: commands that are written in a skill run without being asked about when the skill is used"})
 		}
 		if s.Disabled {
 			all = append(all, Check{Bad, p.Managed, "disableAllHooks is true"})
