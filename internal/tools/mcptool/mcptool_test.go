@@ -77,6 +77,8 @@ func TestWhatAHostileServerAnswers(t *testing.T) {
 		"refuses":      {failed: `The server refused the call (code -32602): no <!channel>\u202e`},
 		"breaks":       {failed: `The server reported an error (code -32603): the second of two files could not be written`},
 		"fails":        {failed: "The tool reported an error: disk full"},
+		"list":         {value: `{"structured_content":[1,"a"]}`},
+		"list_alone":   {value: `{"structured_content":[1,"a"]}`},
 		"unknown_part": {value: `{"content":[{"type":"hologram","note":"A part of a kind that is not known."}]}`},
 		"parts": {value: `{"content":[{"type":"text","text":"see"},` +
 			`{"type":"image","mime_type":"image/png","bytes":5,"sha256":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824","note":"The content is not shown."},` +

@@ -83,7 +83,7 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 		return agentrun.Result{}, unsure("The server asks for more input before it goes on, which nobody can give it here.")
 	case r.ResultType != "" && r.ResultType != "complete":
 		return agentrun.Result{}, unsure("The server's answer is of a kind that is not known.")
-	case r.Content == nil && !isObject(r.Structured):
+	case r.Content == nil && !isValue(r.Structured):
 		return agentrun.Result{}, unsure("The server's answer has no result in it.")
 	}
 	parts, err := readParts(r.Content)
@@ -99,7 +99,9 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 	return result, nil
 }
 
-func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
+// isValue reports whether structured content is there. Since the version 2026-07-28 it may
+// be any JSON value.
+func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func (s Server) errorWords(parts []part, structured json.RawMessage) string {
 	var words []string
@@ -108,7 +110,7 @@ func (s Server) errorWords(parts []part, structured json.RawMessage) string {
 			words = append(words, p.Text)
 		}
 	}
-	if len(words) == 0 && isObject(structured) {
+	if len(words) == 0 && isValue(structured) {
 		words = append(words, string(structured))
 	}
 	if len(words) == 0 {
@@ -215,7 +217,7 @@ func kept(parts []part, structured json.RawMessage) []agentrun.Part {
 			Size: p.Bytes, SHA256: p.SHA256, Data: p.data,
 		})
 	}
-	if isObject(structured) {
+	if isValue(structured) {
 		all = append(all, agentrun.Part{Type: agentrun.PartData, Text: string(structured)})
 	}
 	if len(all) == 1 && all[0].Type == agentrun.PartText {
@@ -228,7 +230,7 @@ func kept(parts []part, structured json.RawMessage) []agentrun.Part {
 // the parts, within the bound of the server.
 func (s Server) result(parts []part, structured json.RawMessage) agentrun.Result {
 	room := s.maxResult()
-	if !isObject(structured) {
+	if !isValue(structured) {
 		structured = nil
 	}
 	if structured != nil && len(parts) == 1 && parts[0].Type == "text" && sameJSON(parts[0].Text, structured) {

@@ -131,7 +131,7 @@ func hostileServer(kind string) {
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
 	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise",
-	"approval", "refuses", "breaks", "fails", "fails_structured", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key", "trace", "deaf",
+	"approval", "refuses", "breaks", "fails", "fails_structured", "silent", "parts", "list", "list_alone", "unknown_part", "spy", "change", "pid", "child", "key", "trace", "deaf",
 }
 
 // hostileTools are the tools that a server lists: those of its kind, and after it
@@ -222,6 +222,10 @@ func hostileCall(name string, result func(string, ...any), say func(string, ...a
 		result(`{"content":[{"type":"text","text":"see"},{"type":"image","mimeType":"image/png","data":"aGVsbG8="},` +
 			`{"type":"resource_link","uri":"http://169.254.169.254/latest","name":"x\u202ey"},` +
 			`{"type":"resource","resource":{"uri":"file:///etc/passwd","text":"root"}}],"structuredContent":{"n":9007199254740993}}`)
+	case "list":
+		result(`{"content":[],"structuredContent":[1,"a"]}`)
+	case "list_alone":
+		result(`{"structuredContent":[1,"a"]}`)
 	case "unknown_part":
 		result(`{"content":[{"type":"hologram","data":"x"}]}`)
 	case "spy":
