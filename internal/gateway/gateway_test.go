@@ -591,6 +591,34 @@ func TestTheWholeResultIsPassedOn(t *testing.T) {
 	require.Contains(t, got.text(), "described")
 }
 
+// Since 2026-07-28 the results of a tool may be any JSON value. An older client that is told
+// of one such schema cannot read the list at all, and a result only after the call has run.
+func TestResultsThatAreNoObjectsAreForClientsThatCanReadThem(t *testing.T) {
+	w := newWorld(t)
+	w.tools = append(w.tools, &tool{name: "srv.list", output: `{"type":"array"}`, execute: func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{Value: json.RawMessage(`"x"`), Metadata: json.RawMessage(`{"mcp":{"content":[],"structuredContent":[1,2]}}`)}, nil
+	}}, &tool{name: "srv.object", output: `{"type":"object"}`})
+	w.policy.Set("srv.list", approvals.Permit{})
+	p := w.start()
+	for version, newer := range map[string]bool{"2025-11-25": false, "2026-07-28": true} {
+		c := p.speaking(token, version)
+		list, err := c.session.ListTools(t.Context(), nil)
+		require.NoError(t, err)
+		for _, tool := range list.Tools {
+			object := tool.Name == "srv_object"
+			require.Equal(t, object || newer && tool.Name == "srv_list", tool.OutputSchema != nil, "%s in %s", tool.Name, version)
+		}
+		got := c.now("srv_list", `{"n":1}`)
+		require.False(t, got.IsError, got.text())
+		if newer {
+			require.Equal(t, []any{1.0, 2.0}, got.StructuredContent)
+			continue
+		}
+		require.Nil(t, got.StructuredContent)
+		require.Equal(t, "[1,2]\n", got.text())
+	}
+}
+
 func TestTheCredentialSaysWhoAsks(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })

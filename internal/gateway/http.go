@@ -148,8 +148,9 @@ func (s *Server) serverOf(r *http.Request) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ServerOptions{
 		Instructions: instructions, PageSize: 1000, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
+	version := r.Header.Get("Mcp-Protocol-Version")
 	for _, t := range s.c.Tools(who.Name) {
-		listed, ok := listing(t)
+		listed, ok := listing(t, version)
 		if !ok {
 			continue
 		}
@@ -157,7 +158,7 @@ func (s *Server) serverOf(r *http.Request) *mcp.Server {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(r.Context(), cancel)() //nolint:contextcheck // its end is that of the connection
-			return s.answer(ctx, who, t, q), nil
+			return readable(s.answer(ctx, who, t, q), version), nil
 		})
 	}
 	return server

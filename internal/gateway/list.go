@@ -16,8 +16,9 @@ func add(server *mcp.Server, t *mcp.Tool, h mcp.ToolHandler) {
 
 // listing is what a client is told of a tool: what its server said of it, under the
 // name by which an agent of ours would call it. A tool that is not as it was
-// accepted is not listed.
-func listing(t Tool) (*mcp.Tool, bool) {
+// accepted is not listed. Before [anyJSON], a client can read none of the tools if one of
+// them has results that are no objects.
+func listing(t Tool, version string) (*mcp.Tool, bool) {
 	if t.Available() != nil {
 		return nil, false
 	}
@@ -30,7 +31,8 @@ func listing(t Tool) (*mcp.Tool, bool) {
 		Name: agentrun.CallableName(spec.Name), Title: listed.Title, Description: spec.Description,
 		InputSchema: spec.Schema, Annotations: listed.Annotations,
 	}
-	if listed.OutputSchema != nil {
+	object, _ := listed.OutputSchema.(map[string]any)
+	if listed.OutputSchema != nil && (version >= anyJSON || object["type"] == "object") {
 		out.OutputSchema = listed.OutputSchema
 	}
 	return out, true

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,6 +60,26 @@ func (s *Server) returned(t Tool, p agentrun.ToolReturn) *mcp.CallToolResult {
 		out.Content = append([]mcp.Content{&mcp.TextContent{Text: tooLargeWords}}, out.Content...)
 	}
 	return out
+}
+
+// anyJSON is the version of the protocol from which on structured content may be any
+// JSON value: https://modelcontextprotocol.io/seps/2106-json-schema-2020-12
+const anyJSON = "2026-07-28"
+
+// readable is a result as a client of this version can read it: structured content that is
+// no object is text for those before [anyJSON].
+func readable(r *mcp.CallToolResult, version string) *mcp.CallToolResult {
+	raw, ok := r.StructuredContent.(json.RawMessage)
+	if !ok || version >= anyJSON || bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return r
+	}
+	out := *r
+	out.StructuredContent = nil
+	says := func(c mcp.Content) bool { t, ok := c.(*mcp.TextContent); return ok && t.Text == string(raw) }
+	if !slices.ContainsFunc(r.Content, says) {
+		out.Content = append(slices.Clone(r.Content), &mcp.TextContent{Text: string(raw)})
+	}
+	return &out
 }
 
 // structured reports whether the results of a tool have a schema.
