@@ -218,6 +218,7 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		{format.LangChain, `[{"id":"a","value":{"actionRequests":[{"name":"x"}]}},{"id":"b","value":{"action_requests":[{"name":"x"}]}}]`, "spelled otherwise"},
 		{format.LangChain, `{"action_request":{"action":"x"},"config":{"allow_accept":true}}`, "must allow to accept"},
 		{format.OpenAIAgents, `[{"type":"tool_approval_item","rawItem":{"type":"hosted_tool_call","name":"x"}}]`, "/0/rawItem/type: "},
+		{format.OpenAIAgents, `[{"type":"tool_approval_item","toolName":"shell","rawItem":{"type":"shell_call","callId":"c","action":{"commands":["ls"]}}}]`, "/0/rawItem/type: "},
 		{format.OpenAIAgents, `[{"type":"tool_approval_item","rawItem":{"callId":"a","call_id":"a","name":"x"}}]`, "exactly one of"},
 		{format.OpenAIAgents, `[{"type":"tool_approval_item","rawItem":{"callId":"a","name":"x","arguments":"{\"a\":1,\"a\":2}"}}]`, "occurs twice"},
 		{format.OpenAIAgents, `[{"type":"tool_approval_item","rawItem":{"callId":"a","name":"x","arguments":"{} run"}}]`, "nothing may follow"},

@@ -62,12 +62,15 @@ func readInterruption(item Value) (intake.Call, error) {
 	if !ok {
 		return intake.Call{}, fault(item.At+"/rawItem", "is missing")
 	}
+	var of struct {
+		Type json.RawMessage `json:"type"`
+	}
+	if json.Unmarshal(raw.Raw, &of) == nil && len(of.Type) > 0 && string(of.Type) != `"function_call"` {
+		return intake.Call{}, fault(raw.At+"/type", `must be "function_call"; calls of hosted tools run at the provider, and calls of its shell, apply_patch and computer tools have another form: make a function tool of them`)
+	}
 	call, err := raw.given("type", "id", "callId", "call_id", "name", "namespace", "arguments", "status", "providerData", "provider_data")
 	if err != nil {
 		return intake.Call{}, err
-	}
-	if kind, err := call["type"].Text(maxName); err != nil || kind != "" && kind != "function_call" {
-		return intake.Call{}, fault(raw.At+"/type", `must be "function_call"; calls of hosted tools run at the provider and cannot be held here`)
 	}
 	id, err := oneOf(raw.At, call, "callId", "call_id")
 	if err != nil {
