@@ -173,7 +173,7 @@ func itself(ctx context.Context, p Place) Check {
 
 // codex says loudly what no setting changes.
 func codex(p Place) []Check {
-	all := []Check{{Bad, "Codex hooks", "CANNOT FAIL CLOSED: a crash, a time-out or any exit code but 2 runs the tool, and no setting changes that. Nor are they asked about what is typed into a program that runs, unless features.unified_exec_tty is false. Do not count on them as a gate"}}
+	all := []Check{{Bad, "Codex hooks", "CANNOT FAIL CLOSED: a crash, a time-out or any exit code but 2 runs the tool, and no setting changes that. A hook of the user or the project is not called before its person has trusted it, and nothing says so; one in /etc/codex/requirements.toml is. None is asked about what is typed into a program that runs, unless features.unified_exec_tty is false. Do not count on them as a gate"}}
 	raw := small(p.Home + "/.codex/hooks.json")
 	var doc any
 	if json.Unmarshal(raw, &doc) == nil && strings.Contains(strings.ReplaceAll(string(raw), " ", ""), `"type":"http"`) {
