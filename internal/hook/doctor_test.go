@@ -45,6 +45,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 	change := func(oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(fine) }
 	for name, c := range map[string]struct {
 		version, managed, user, project, token string
+		more                                   string // a file beside the managed settings
 		codex                                  string // its hooks.json
 		self                                   string
 		bad                                    bool
@@ -74,6 +75,10 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"hooks that others may add to":            {managed: change(`"allowManagedHooksOnly":true,`, ""), says: "allowManagedHooksOnly is not true"},
 		"managed settings that are no JSON":       {managed: "{", bad: true, says: "is not JSON"},
 		"hooks that managed settings switch off":  {managed: change(`{"allow`, `{"disableAllHooks":true,"allow`), bad: true, says: "disableAllHooks"},
+		"hooks that another file switches off":    {more: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
+		"a hook in another file":                  {managed: `{"hooks":{"PreToolUse":[]}}`, more: fine, says: "asks Countersign before every tool"},
+		"another file without hooks":              {more: `{"hooks":null}`, says: "asks Countersign before every tool"},
+		"another file that is no JSON":            {more: "{", bad: true, says: "10-more.json is not JSON"},
 		"no settings at all":                      {managed: "-", bad: true, says: "no settings ask Countersign"},
 		"settings that the agent can edit":        {managed: "-", user: fine, says: "can edit the settings of its user"},
 		"a project that switches hooks off":       {managed: "-", user: fine, project: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
@@ -102,7 +107,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 			dir := tree(t, map[string]string{"project/.git/HEAD": ""})
 			for path, content := range map[string]string{
 				"managed.json": or(c.managed, or(fine, "")), "home/.claude/settings.json": or(c.user, ""),
-				"project/.claude/settings.local.json": or(c.project, ""), "home/.codex/hooks.json": c.codex,
+				"managed-settings.d/10-more.json": or(c.more, ""), "project/.claude/settings.local.json": or(c.project, ""), "home/.codex/hooks.json": c.codex,
 			} {
 				if content != "" {
 					require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o750))

@@ -150,21 +150,53 @@ func create(path string, raw []byte) error {
 // load reads a settings file. Nothing is fine; what cannot be read is not.
 func load(path string) (setting, bool, error) {
 	var s setting
+	there, err := s.add(path)
+	return s, there, err
+}
+
+// loadManaged reads managed settings and the files in the folder beside them, which Claude
+// Code adds in the order of their names.
+func loadManaged(path string) (setting, bool, error) {
+	s, there, err := load(path)
+	more, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "managed-settings.d", "*.json"))
+	for _, file := range more {
+		if err == nil && !strings.HasPrefix(filepath.Base(file), ".") {
+			there = true
+			if _, err = s.add(file); err != nil {
+				err = fmt.Errorf("%s %w", file, err)
+			}
+		}
+	}
+	return s, there, err
+}
+
+// add reads a settings file on top of what was read: its values count, and its hooks are
+// added.
+func (s *setting) add(path string) (bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return s, false, nil
+		return false, nil
 	}
 	raw := small(path)
 	if raw == nil {
-		return s, true, errors.New("cannot be read")
+		return true, errors.New("cannot be read")
 	}
 	var doc any
 	if json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &doc) == nil {
 		raw, _ = json.Marshal(exact(doc))
 	}
-	if json.Unmarshal(raw, &s) != nil {
-		return s, true, errors.New("is not JSON as Claude Code writes it")
+	all := s.Hooks
+	s.Hooks = nil
+	if json.Unmarshal(raw, s) != nil {
+		return true, errors.New("is not JSON as Claude Code writes it")
 	}
-	return s, true, nil
+	if all == nil {
+		all = map[string][]hookMatcher{}
+	}
+	for event, hooks := range s.Hooks {
+		all[event] = append(all[event], hooks...)
+	}
+	s.Hooks = all
+	return true, nil
 }
 
 // exact removes the keys in letters of the wrong case, which Claude Code ignores and
@@ -195,7 +227,7 @@ var settingKeys = []string{
 // settings checks the files in which hooks are set.
 func settings(p Place, c Config) []Check {
 	var all []Check
-	s, there, err := load(p.Managed)
+	s, there, err := loadManaged(p.Managed)
 	managed, gated := false, false
 	switch {
 	case err != nil:
@@ -243,7 +275,7 @@ func settings(p Place, c Config) []Check {
 // byCommand reports whether the managed settings ask with a command. Its denial
 // holds whatever another hook says.
 func byCommand(p Place, c Config) bool {
-	s, _, err := load(p.Managed)
+	s, _, err := loadManaged(p.Managed)
 	if err != nil {
 		return false
 	}
