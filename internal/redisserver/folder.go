@@ -172,12 +172,16 @@ func judge(dir string, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		if f.Name() == botLock {
-			return nil
-		}
+	has := func(name string) bool {
+		return slices.ContainsFunc(files, func(f fs.DirEntry) bool { return f.Name() == name })
 	}
-	if len(files) > 0 {
+	switch {
+	case has(botLock):
+		return nil
+	case has(logFolder):
+		return fmt.Errorf("%s holds the log of a Redis in %s, but no %s: if it is the folder of a bot, copied without that file, run touch %s as the user of the bot; otherwise name another folder",
+			dir, logFolder, botLock, filepath.Join(dir, botLock))
+	case len(files) > 0:
 		return fmt.Errorf("%s holds other files, such as %s; name a folder that is empty or not there yet", dir, files[0].Name())
 	}
 	return nil

@@ -336,6 +336,11 @@ func TestAFolderThatIsNotPrivateOrNotOursIsRefused(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "dump.rdb"), nil, 0o600))
 			return dir
 		}, "DIR holds other files, such as dump.rdb; name a folder that is empty or not there yet"},
+		"it was copied without its lock": {func(t *testing.T, dir string) string {
+			t.Helper()
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "appendonlydir"), 0o700))
+			return dir
+		}, "if it is the folder of a bot, copied without that file, run touch DIR/bot.lock as the user of the bot"},
 		"it is a file": {func(t *testing.T, dir string) string {
 			t.Helper()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), nil, 0o600))
