@@ -39,7 +39,8 @@ var settings = []string{
 const (
 	firstWait   = 100 * time.Millisecond
 	longestWait = 10 * time.Second
-	steady      = time.Minute // after which it counts as one that works
+	steady      = time.Minute     // after which it counts as one that works
+	looks       = 2 * time.Second // between two looks whether its socket is still there
 )
 
 // A Folder is one with data that stays, and the redis-server on it, which is
@@ -330,6 +331,8 @@ func listens(ctx context.Context, dir string) bool {
 func (f *Folder) keep(ctx context.Context) {
 	defer close(f.kept)
 	wait := firstWait
+	look := time.NewTicker(looks)
+	defer look.Stop()
 	for {
 		works := time.NewTimer(steady)
 		for ended := false; !ended; {
@@ -339,6 +342,11 @@ func (f *Folder) keep(ctx context.Context) {
 				return
 			case <-works.C:
 				wait = firstWait
+			case <-look.C:
+				if f.cutOff() {
+					f.log.ErrorContext(ctx, "the socket of redis-server was removed; redis-server is started again", slog.String("data", f.dir))
+					_ = f.server.Stop() // however it ended, another one is started
+				}
 			case <-f.server.Ended():
 				ended = true
 			}
@@ -357,6 +365,15 @@ func (f *Folder) keep(ctx context.Context) {
 			f.log.ErrorContext(ctx, "redis-server does not start; trying again", slog.Duration("wait", wait), slog.Any("err", err))
 		}
 	}
+}
+
+// cutOff reports whether the socket of the server was removed: it never makes another one,
+// so nothing that connects from then on reaches it. Where the whole folder is gone,
+// another server could not start either.
+func (f *Folder) cutOff() bool {
+	_, socketErr := os.Lstat(socket(f.dir))
+	_, lockErr := os.Lstat(filepath.Join(f.dir, botLock))
+	return errors.Is(socketErr, fs.ErrNotExist) && lockErr == nil
 }
 
 // sleep reports whether ctx did not end meanwhile.

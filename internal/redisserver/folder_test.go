@@ -112,6 +112,22 @@ func TestAServerThatDiesIsStartedAgainWithItsData(t *testing.T) {
 	require.Contains(t, said.String(), "redis-server ended; it is started again")
 }
 
+// A server whose socket was removed serves who is connected, and nobody else.
+func TestAServerWhoseSocketIsRemovedIsStartedAgainWithItsData(t *testing.T) {
+	t.Parallel()
+	dir := statetest.Folder(t)
+	f, said := open(t, dir)
+	c := client(t, f.URL())
+	require.NoError(t, c.Set(t.Context(), "key", "kept", 0).Err())
+	require.NoError(t, os.Remove(filepath.Join(dir, "redis.sock")))
+	late := client(t, f.URL())
+	eventually(t, "who connects now reaches the data", func() bool {
+		value, err := late.Get(t.Context(), "key").Result()
+		return err == nil && value == "kept"
+	})
+	require.Contains(t, said.String(), "the socket of redis-server was removed")
+}
+
 // What a machine that fails leaves at the end of the log is a part of a write that
 // nobody was told of.
 func TestALogWithATornEndIsRead(t *testing.T) {
