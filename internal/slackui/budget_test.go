@@ -119,6 +119,19 @@ func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) 
 	}
 }
 
+// What was posted by a clock that was hours ahead is not of the last minute.
+func TestAClockThatIsSetBackLeavesRoomForCards(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	o.now.move(2 * time.Hour)
+	first := o.another("n0", 0, call("c1", "x", `{}`, sre))
+	o.drawsAll(first)
+	o.now.move(-2 * time.Hour)
+	second := o.another("n1", 0, call("c1", "x", `{}`, sre))
+	o.drawsAll(second)
+	require.Empty(t, o.digests())
+	require.NotEmpty(t, o.card("U0BOB", o.run(second.Run).Origin.Root).Actions())
+}
+
 func TestABudgetThatMakesNoSenseIsBegunAnew(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	id := "budget-" + strings.TrimPrefix(approvals.NewID("x", approvals.PartitionOf(slacksim.TeamID, "C0OPS"), strings.ToLower(slacksim.TeamID+"-C0OPS")), "x-")

@@ -43,7 +43,7 @@ type slot struct {
 }
 
 func (s *spent) forget(now time.Time) {
-	s.Slots = slices.DeleteFunc(s.Slots, func(x slot) bool { return now.Sub(x.At) >= slackapi.BudgetSpan })
+	s.Slots = slices.DeleteFunc(s.Slots, func(x slot) bool { return now.Sub(x.At).Abs() >= slackapi.BudgetSpan }) // a clock that was ahead has dated the future
 }
 
 func (s *spent) has(what string) bool {
