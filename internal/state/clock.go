@@ -21,6 +21,8 @@ type Clock struct {
 	skewed bool          // at the last comparison, so that a change is logged once
 	by     time.Duration // how far this process was ahead then, if it was too much
 	agreed time.Time     // when they agreed at the last comparison; zero if they did not
+	asked  time.Time     // when the store was asked last
+	told   time.Time     // what it told then
 }
 
 // A SkewError says that the clock of this process is too far from the store's.
@@ -51,6 +53,7 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	by := before.Add(took / 2).Sub(at)
 	// How long the answer took may all be on one way, so that much is not known.
 	skewed := max(by.Abs()-took.Abs()/2, 0) > c.most
+	c.follow(ctx, before, at)
 	c.note(ctx, before, by, skewed)
 	if skewed {
 		return at, &SkewError{By: by, Most: c.most}
@@ -100,6 +103,20 @@ func (c *Clock) Shown() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.store.now().Add(-max(c.by, 0))
+}
+
+// follow notes what the store told, and logs if its clock was set back. Due times that
+// were written before then lie further ahead than they should.
+func (c *Clock) follow(ctx context.Context, asked, told time.Time) {
+	c.mu.Lock()
+	back := asked.Sub(c.asked) - told.Sub(c.told) // by the monotonic clock, which nobody sets
+	known := !c.asked.IsZero()
+	c.asked, c.told = asked, told
+	c.mu.Unlock()
+	if known && back > c.most {
+		c.store.log.WarnContext(ctx, "the clock of Redis was set back; work that was put off before waits until it is there again. Run bot admin redraw, which draws the cards of open requests at once",
+			slog.Duration("by", back))
+	}
 }
 
 // note keeps the comparison that began then.

@@ -57,18 +57,48 @@ func TestAClockThatDiffersIsRefused(t *testing.T) {
 // wrong is a server whose clock is ahead.
 type wrong struct{ by time.Duration }
 
-func (wrong) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (wrong) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
+func (*wrong) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (w wrong) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if at, ok := cmd.(*redis.TimeCmd); ok {
-			at.SetVal(at.Val().Add(w.by))
+func (w *wrong) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			w.moves(cmd)
 		}
 		return err
+	}
+}
+
+func (w *wrong) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		w.moves(cmd)
+		return err
+	}
+}
+
+func (w *wrong) moves(cmd redis.Cmder) {
+	if at, ok := cmd.(*redis.TimeCmd); ok {
+		at.SetVal(at.Val().Add(w.by))
+	}
+}
+
+// What was put off while the clocks were ahead waits until they are there again. Once they
+// agree, nothing else says so.
+func TestAClockThatIsSetBackIsLogged(t *testing.T) {
+	for moved, logged := range map[time.Duration]int{-2 * time.Hour: 1, 2 * time.Hour: 0, -5 * time.Second: 0} {
+		var log bytes.Buffer
+		client, clock := statetest.Miniredis(t), &wrong{}
+		client.AddHook(clock)
+		s, err := state.Open(t.Context(), state.Options{Client: client, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		c := s.Clock(30 * time.Second)
+		require.NoError(t, c.Check(t.Context()))
+		clock.by = moved
+		for range 3 {
+			_ = c.Check(t.Context()) // the clock of this process is not set here
+		}
+		require.Equal(t, logged, bytes.Count(log.Bytes(), []byte("the clock of Redis was set back")), moved)
 	}
 }
 
@@ -86,7 +116,7 @@ func TestProcessesOnAClusterGoByOneClock(t *testing.T) {
 			require.NoError(t, err)
 			n, err := strconv.Atoi(port)
 			require.NoError(t, err)
-			node.AddHook(wrong{time.Duration(n) * time.Hour})
+			node.AddHook(&wrong{time.Duration(n) * time.Hour})
 		})
 		s, err := state.Open(t.Context(), state.Options{Client: client})
 		require.NoError(t, err)
