@@ -57,7 +57,7 @@ func newRemoteAgent(a config.RemoteAgent, tokens *config.Tokens) remoteAgent {
 
 // newIntake makes what the doors of remote agents work with.
 func (b *bot) newIntake() (err error) {
-	i := intake.Config{Store: newTimely(b.store, b.clock), Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Shown: b.clock.Shown, Notify: b.notify, Fulfillers: b.fulfillers, Log: b.log}
+	i := intake.Config{Store: newTimely(b.store, b.clock), Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Shown: b.clock.Shown, Agrees: b.clock.Agrees, Notify: b.notify, Fulfillers: b.fulfillers, Log: b.log}
 	if b.receipts != nil {
 		i.Sign = b.sign
 	}

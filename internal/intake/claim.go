@@ -50,7 +50,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	case st.Outcome != OutcomeAllowed && st.Outcome != OutcomeApproved:
 		return Claim{}, &OutcomeError{Outcome: st.Outcome, Reason: st.Reason}
 	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
-		return Claim{}, ErrTooLate
+		return Claim{}, cmp.Or(s.c.Agrees(ctx), ErrTooLate)
 	}
 	err = s.c.Runner.Clear(ctx, x.remote, approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args})
 	kept := rec.Calls[i]

@@ -303,6 +303,43 @@ func TestARequestThatIsReadExpiresByTheClockOfWhatIsShown(t *testing.T) {
 	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(r.ID)))
 }
 
+// A clock that was just set ahead ends nothing, also before anyone has noticed: an agent that
+// reads that its approval lapsed, or its request expired, has people asked again.
+func TestNothingLapsesByAClockThatIsWrong(t *testing.T) {
+	w := newWorld(t)
+	right, differs := w.clock.Now(), errors.New("the clocks differ")
+	noticed := false
+	var err error
+	w.Service, err = intake.New(intake.Config{
+		Store: w.store, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now,
+		Shown: func() time.Time {
+			if noticed {
+				return right
+			}
+			return w.clock.Now()
+		},
+		Agrees: func(context.Context) error {
+			if noticed = w.clock.Now().After(right); noticed {
+				return differs
+			}
+			return nil
+		},
+	})
+	require.NoError(t, err)
+	soon := ask("waits", "write")
+	soon.Within = time.Hour
+	approved, waits := w.ask(ask("approved", "write")), w.ask(soon)
+	w.approve(approved, "c0")
+	w.clock.Advance(48 * time.Hour)
+	require.Equal(t, intake.StatePending, w.get(waits.ID).State)
+	_, err = w.Claim(t.Context(), claude, approved.ID, "c0")
+	require.ErrorIs(t, err, differs)
+	right = w.clock.Now()
+	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(waits.ID)))
+	_, err = w.Claim(t.Context(), claude, approved.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrTooLate)
+}
+
 func TestAWaitEndsWithTheNextChange(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask(ask("x", "write", "write"))

@@ -82,7 +82,10 @@ type Config struct {
 	Desk   Desk
 	Now    func() time.Time
 	// Shown is the time by which a request that is only read has expired, or not. Now if nil.
-	Shown  func() time.Time
+	Shown func() time.Time
+	// Agrees is an error if Now may be wrong: then it ends nothing, and Shown may be another
+	// time afterwards. Now is trusted if nil.
+	Agrees func(ctx context.Context) error
 	Notify Notifier
 	// Fulfillers are the clients that may give the results of these calls.
 	Fulfillers func(agent, tool string) []Client
@@ -107,6 +110,9 @@ func New(c Config) (*Service, error) {
 	}
 	if c.Shown == nil {
 		c.Shown = c.Now
+	}
+	if c.Agrees == nil {
+		c.Agrees = func(context.Context) error { return nil }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

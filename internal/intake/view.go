@@ -37,6 +37,9 @@ func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 
 // stands is standing without the version, for callers that do not wait for the next one.
 func (s *Service) stands(ctx context.Context, x found) (Request, error) {
+	if ends := x.remote.Batch.Deadline(); !ends.IsZero() && !s.c.Shown().Before(ends) {
+		_ = s.c.Agrees(ctx) // if not, what is shown follows the earlier clock from now on
+	}
 	now := s.c.Shown()
 	r := Request{
 		ID: x.id, Agent: x.rec.Agent, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
