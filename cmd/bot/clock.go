@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -25,7 +26,6 @@ func newTimely(s *state.Store, c *state.Clock) timely { return timely{anytime: s
 // acknowledged. It lists methods instead of embedding the store, so that a new way to
 // store something does not compile until [timely] has a method for it.
 type anytime interface {
-	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
 	Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error)
 	ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error)
 	Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error)
@@ -37,6 +37,16 @@ type anytime interface {
 	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 	Confirm(ctx context.Context, id string) error
 	RevertMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error
+}
+
+// Batch implements [approvals.Store]. Whether a deadline has passed is not judged by a wrong
+// clock: people would read that it is too late, and that the call won't run.
+func (s timely) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+	b, err := s.store.Batch(ctx, id)
+	if ends := b.Deadline(); err == nil && !ends.IsZero() && !time.Now().Before(ends) {
+		err = s.clock.Agrees(ctx)
+	}
+	return b, err
 }
 
 // CommitBatch implements [approvals.Store].

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
 )
@@ -73,4 +74,26 @@ func TestARequestHasNotExpiredByOneWrongClock(t *testing.T) {
 	f.redis.SetTime(time.Time{})
 	require.NoError(t, f.b.clock.Check(t.Context()))
 	require.Equal(t, intake.OutcomePending, reads())
+}
+
+// Nobody reads that it is too late to decide from a process whose clock is ahead.
+func TestADeadlineHasNotPassedByAWrongClock(t *testing.T) {
+	f := deferral(t)
+	b := approvals.Batch{
+		ID: approvals.BatchID(approvals.NewID("batch", 0, "late")), Run: approvals.RunID(approvals.NewID("run", 0, "late")), OpenedAt: time.Now().Add(-2 * time.Hour),
+	}
+	call := approvals.ToolCall{ID: "c1", Name: "refund", Args: json.RawMessage(`{}`)}
+	b, events, err := approvals.Open(b, []approvals.Deferral{{Call: call, Ask: approvals.Ask{Requirement: approvals.Requirement{
+		Quorums: []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{bob}}}}, Deadline: time.Now().Add(-time.Hour),
+	}}}}, nil)
+	require.NoError(t, err)
+	f.redis.SetTime(time.Now().Add(-90 * time.Minute))
+	require.Error(t, f.b.clock.Check(t.Context()))
+	require.NoError(t, f.b.store.CommitBatch(t.Context(), approvals.BatchCommit{Batch: b, Events: events, Args: map[approvals.Digest]json.RawMessage{approvals.DigestOf(b.ID, call): call.Args}}))
+	records := newTimely(f.b.store, f.b.clock)
+	_, err = records.Batch(t.Context(), b.ID)
+	require.ErrorAs(t, err, new(*state.SkewError))
+	f.redis.SetTime(time.Time{})
+	_, err = records.Batch(t.Context(), b.ID)
+	require.NoError(t, err)
 }
