@@ -92,6 +92,26 @@ func TestACopyOfASettledCardIsDrawnToo(t *testing.T) {
 	}
 }
 
+// A copy that Slack does not let the app update when it is pressed is updated later.
+func TestACopyThatCannotBeUpdatedAtOnceIsDue(t *testing.T) {
+	o, root, b := one(t)
+	m := o.postsButton(root, b, markerOf("countersign_batch", "batch-07-one", 0))
+	o.approves(b, 0)
+	o.draw(b)
+	require.False(t, o.isDue(b))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Status: 500}}})
+	o.press("U0CAROL", m, "approve", 0)
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	require.True(t, o.isDue(b), "the copy still has buttons")
+	o.SetFaults(slacksim.Faults{})
+	o.draw(b)
+	require.False(t, o.isDue(b))
+	for _, x := range o.thread("U0ALICE", root) {
+		require.Contains(t, x.Shown(), "Approved: ")
+		require.Empty(t, x.Actions())
+	}
+}
+
 // TestAnEphemeralMessageIsNoCard: Slack sends nothing of it back, and nobody
 // can update it.
 func TestAnEphemeralMessageIsNoCard(t *testing.T) {

@@ -55,9 +55,10 @@ func (p *Placements) ShowsWhole(ctx context.Context, b approvals.Batch, call int
 }
 
 // Adopt adds a message to the cards of the batch: a copy that was posted although
-// Slack's answer, or the claim of who posted it, was lost.
+// Slack's answer, or the claim of who posted it, was lost. The batch is due then, so that
+// the copy is drawn once Slack lets it be.
 func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
-	return p.notes().Edit(ctx, string(id), func(a *anchors) {
+	return p.notes().EditDue(ctx, string(id), func(a *anchors) {
 		x.Copy = true
 		a.put(x)
 	})

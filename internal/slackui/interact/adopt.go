@@ -2,6 +2,7 @@ package interact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -36,7 +37,7 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.placements.Knows(ctx, b.ID, channel, ts) {
 		return
 	}
-	err := s.respond.After(ctx, s.respond.Copies, "adopt a copy of a card", func(ctx context.Context) error {
+	adopt := func(ctx context.Context) error {
 		may, err := s.mayDecide(ctx, who, b, a)
 		if err != nil || !may {
 			return err
@@ -50,11 +51,12 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 			// Old batches don't say where they were asked.
 			found.Further = elsewhere && (b.Channel != "" || slices.Contains(b.Channels(), channel))
 		}
-		if err := s.placements.Adopt(ctx, b.ID, found); err != nil {
-			return err
-		}
-		return s.cards.Reconcile(ctx, string(b.ID))
-	})
+		return s.placements.Adopt(ctx, b.ID, found)
+	}
+	err := s.respond.After(ctx, s.respond.Copies, "adopt a copy of a card", adopt)
+	if errors.Is(err, respond.ErrNoPlace) {
+		err = adopt(ctx) // the person waits for it
+	}
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("err", err))
 	}

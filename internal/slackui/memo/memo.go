@@ -80,10 +80,15 @@ func (l Notes[T]) Store(ctx context.Context, id string, n Record[T], version, dr
 	return l.write(id, n, func(raw []byte) error { return l.Memos.CommitMemo(ctx, id, l.Surface, raw, version, drawn) })
 }
 
-// storeDue is Store, and makes the document due if a kind of work draws the record.
+// store is Store of a record of which nothing was drawn.
+func (l Notes[T]) store(ctx context.Context, id string, n Record[T], version int64) error {
+	return l.Store(ctx, id, n, version, 0)
+}
+
+// storeDue is store, and makes the document due if a kind of work draws the record.
 func (l Notes[T]) storeDue(ctx context.Context, id string, n Record[T], version int64) error {
 	if l.Due == "" {
-		return l.Store(ctx, id, n, version, 0)
+		return l.store(ctx, id, n, version)
 	}
 	return l.write(id, n, func(raw []byte) error { return l.Memos.Redraw(ctx, id, l.Surface, l.Due, raw, version) })
 }
@@ -106,19 +111,25 @@ func (l Notes[T]) Done(ctx context.Context, id string, drawn int64) error {
 // Edit changes a record without a claim. Whoever holds one takes the change over
 // with its next save.
 func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
-	_, _, err := l.edit(ctx, id, change)
+	_, _, err := l.edit(ctx, id, change, l.store)
 	return err
 }
 
-// edit is Edit, and returns what it has stored, and its version.
-func (l Notes[T]) edit(ctx context.Context, id string, change func(*T)) (Record[T], int64, error) {
+// EditDue is Edit, and makes the document due in the same step, so that the change is drawn.
+func (l Notes[T]) EditDue(ctx context.Context, id string, change func(*T)) error {
+	_, _, err := l.edit(ctx, id, change, l.storeDue)
+	return err
+}
+
+// edit is Edit with this way to store, and returns what it has stored, and its version.
+func (l Notes[T]) edit(ctx context.Context, id string, change func(*T), store func(ctx context.Context, id string, n Record[T], version int64) error) (Record[T], int64, error) {
 	for range Attempts {
 		n, version, err := l.Load(ctx, id)
 		if err != nil {
 			return n, version, err
 		}
 		change(&n.Body)
-		err = l.Store(ctx, id, n, version, 0)
+		err = store(ctx, id, n, version)
 		if !errors.Is(err, approvals.ErrConflict) {
 			return n, version + 1, err
 		}

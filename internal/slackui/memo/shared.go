@@ -126,7 +126,7 @@ func (k *kept[T]) store(ctx context.Context, l Notes[T], id string) {
 		for _, e := range all {
 			e.change(body)
 		}
-	})
+	}, l.store)
 	var after *Record[T]
 	if err == nil {
 		after = k.set(n, version)
