@@ -58,7 +58,7 @@ func (i Interaction) Who() directory.Who { return directory.Who{User: i.User, Te
 
 // Place is where the person did it.
 func (i Interaction) Place() Place {
-	return Place{Channel: i.Channel, Thread: i.Thread, User: i.User}
+	return Place{Channel: i.Channel, Thread: i.Thread, User: i.User, ResponseURL: i.ResponseURL}
 }
 
 // On is the message on which the person did it, if there is one.
@@ -80,8 +80,9 @@ type Trigger struct {
 	Over string // the id of the modal that the person is in, if any: the view goes over that
 }
 
-// A Place is where a message for one person goes.
-type Place struct{ Channel, Thread, User string }
+// A Place is where a message for one person goes. The response URL, if there is one, takes
+// it without a token.
+type Place struct{ Channel, Thread, User, ResponseURL string }
 
 // A Press is one button or box.
 type Press struct {

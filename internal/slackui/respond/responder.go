@@ -93,10 +93,23 @@ func (s *Responder) Tell(ctx context.Context, to inbound.Place, words blockkit.M
 		to.Thread = ""
 	}
 	return s.After(ctx, s.Words, "tell a person", func(ctx context.Context) error {
-		return persist(ctx, func() error {
-			return s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, blockkit.Message{Text: words.Fallback()})
-		})
+		return persist(ctx, func() error { return s.tell(ctx, to, blockkit.Message{Text: words.Fallback()}) })
 	})
+}
+
+// tell sends the message once. Where Slack does not take it, now or in a moment, tell uses
+// the response URL, which works also while the token is refused.
+func (s *Responder) tell(ctx context.Context, to inbound.Place, m blockkit.Message) error {
+	err := s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, m)
+	later, ok := errors.AsType[*slackapi.LaterError](err)
+	inAMoment := ok && !later.Outage && later.After < afterworkTime/2
+	if err == nil || inAMoment || to.ResponseURL == "" {
+		return err
+	}
+	if s.api.Respond(ctx, to.ResponseURL, m) == nil {
+		return nil
+	}
+	return err
 }
 
 // Dm sends a person a direct message, after the answer.

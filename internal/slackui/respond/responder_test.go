@@ -5,7 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,44 @@ func TestWordsThatSlackDoesNotTakeAreSentAgain(t *testing.T) {
 				require.Equal(t, c.asked, slack.asked)
 				require.LessOrEqual(t, time.Since(slack.began), afterworkTime)
 			})
+		})
+	}
+}
+
+// Where Slack refuses the words, or does not answer in time, they go to the response URL of
+// the click, which needs no token.
+func TestWordsGoToTheResponseURLWhereSlackTakesThemNowhereElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer answer
+		used   bool
+	}{
+		"taken":                {answer{status: 200}, false},
+		"limited for too long": {answer{status: 429, retry: "30"}, true},
+		"a revoked token":      {answer{status: 200, code: "token_revoked"}, true},
+		"a missing scope":      {answer{status: 200, code: "missing_scope"}, true},
+		"no answer":            {answer{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got atomic.Value
+			url := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				got.Store(string(body))
+				w.Header().Set("Content-Type", "text/plain")
+				_, _ = io.WriteString(w, "ok")
+			}))
+			t.Cleanup(url.Close)
+			slack := &mood{answers: []answer{c.answer}, began: time.Now()}
+			r := New(slackapi.New(func() string { return "xoxb" }, "http://slack/api", slack), slog.New(slog.DiscardHandler))
+			require.NoError(t, r.Tell(t.Context(), inbound.Place{Channel: "C0OPS", User: "U0DAVE", ResponseURL: url.URL}, blockkit.Ours("You can't approve this.")))
+			require.NoError(t, r.Wait(t.Context()))
+			require.Len(t, slack.asked, 1)
+			if !c.used {
+				require.Nil(t, got.Load())
+				return
+			}
+			require.Contains(t, got.Load(), "You can't approve this.")
+			require.Contains(t, got.Load(), `"response_type":"ephemeral"`)
+			require.Contains(t, got.Load(), `"replace_original":false`)
 		})
 	}
 }

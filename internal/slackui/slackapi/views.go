@@ -44,8 +44,16 @@ func (a *Client) showView(ctx context.Context, trigger, over string, v slack.Mod
 
 // Replace replaces the ephemeral message whose response URL this is.
 func (*Client) Replace(ctx context.Context, response string, m blockkit.Message) error {
-	err := slack.PostWebhookCustomHTTPContext(ctx, response, HTTPClient(CallTimeout, nil), &slack.WebhookMessage{
-		ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: true, Text: m.Text.String(), Blocks: &slack.Blocks{BlockSet: m.Blocks},
-	})
-	return classify("response_url", err)
+	return respond(ctx, response, &slack.WebhookMessage{ReplaceOriginal: true, Text: m.Text.String(), Blocks: &slack.Blocks{BlockSet: m.Blocks}})
+}
+
+// Respond sends an ephemeral message to the person whose response URL this is. It needs no
+// token, and is shown in the channel, not in a thread.
+func (*Client) Respond(ctx context.Context, response string, m blockkit.Message) error {
+	return respond(ctx, response, &slack.WebhookMessage{Text: m.Text.String()})
+}
+
+func respond(ctx context.Context, response string, m *slack.WebhookMessage) error {
+	m.ResponseType = slack.ResponseTypeEphemeral
+	return classify("response_url", slack.PostWebhookCustomHTTPContext(ctx, response, HTTPClient(CallTimeout, nil), m))
 }
