@@ -70,6 +70,22 @@ func TestAFormThatComesTooLateIsExplained(t *testing.T) {
 	require.Equal(t, approvals.Pending, o.status(b, 0))
 }
 
+// A person whose form is open, or opens at the second attempt, reads nothing about it.
+func TestAFormIsOpenedOnceThoughSlackDoesNotAnswer(t *testing.T) {
+	for name, fault := range map[string]slacksim.Fault{
+		"it is open":     {Method: "views.open", LostReply: true},
+		"it is not open": {Method: "views.open", Status: 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, root, _ := one(t)
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{fault}})
+			require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "deny", 0))
+			require.Empty(t, o.whispers("U0BOB", root))
+			require.Len(t, o.Views("U0BOB"), 1)
+		})
+	}
+}
+
 func TestNobodyIsAskedForAReasonThatWouldNotCount(t *testing.T) {
 	o, root, _ := one(t)
 	o.press("U0DAVE", o.card("U0DAVE", root), "deny", 0)

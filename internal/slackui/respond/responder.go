@@ -140,9 +140,14 @@ func persist(ctx context.Context, send func() error) error {
 	}
 }
 
-// Open shows a form: over the modal that the person is in, if they are in one.
+// Open shows a form: over the modal that the person is in, if they are in one. Where Slack
+// does not answer, Open asks once more: a trigger opens one view, so if the form is open,
+// Slack says so.
 func (s *Responder) Open(ctx context.Context, trigger inbound.Trigger, view slack.ModalViewRequest) error {
 	_, err := s.api.ShowView(ctx, trigger.ID, trigger.Over, view)
+	if later, ok := errors.AsType[*slackapi.LaterError](err); ok && later.Outage && ctx.Err() == nil {
+		_, err = s.api.ShowView(ctx, trigger.ID, trigger.Over, view)
+	}
 	if err == nil {
 		return nil
 	}
