@@ -111,3 +111,17 @@ func TestTheCardIsDrawnAgainOnceTheAppIsInvitedAgain(t *testing.T) {
 		require.Equal(t, status == approvals.Pending, len(card.Actions()) > 0)
 	}
 }
+
+// A card whose drawing was given up while its channel was archived is drawn again once
+// somebody presses it.
+func TestAPressOnACardThatWasGivenUpHasItDrawnAgain(t *testing.T) {
+	o, root, b := one(t)
+	o.approves(b, 0)
+	require.NoError(t, server.ZRem(t.Context(), o.dueCards(b), string(b.ID)).Err())
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	require.True(t, o.isDue(b))
+	o.draw(b)
+	require.Contains(t, plainWords(o.card("U0CAROL", root)), "Approved by U0BOB")
+	require.False(t, o.isDue(b))
+}

@@ -40,7 +40,12 @@ func (o *workspace) drawnUntil(b approvals.Batch, after time.Duration) {
 // isDue reports whether the cards of the batch are due.
 func (o *workspace) isDue(b approvals.Batch) bool {
 	o.t.Helper()
-	return server.ZScore(o.t.Context(), strings.TrimSuffix(o.key("due:cards", string(b.ID)), ":"+string(b.ID)), string(b.ID)).Err() == nil
+	return server.ZScore(o.t.Context(), o.dueCards(b), string(b.ID)).Err() == nil
+}
+
+// dueCards is the key of the cards that are due in the partition of the batch.
+func (o *workspace) dueCards(b approvals.Batch) string {
+	return strings.TrimSuffix(o.key("due:cards", string(b.ID)), ":"+string(b.ID))
 }
 
 // Nobody is told when an absence ends by itself: the one who is back is asked then, and

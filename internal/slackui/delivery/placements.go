@@ -34,12 +34,12 @@ func (p *Placements) Key(id approvals.BatchID) approvals.MemoKey {
 	return approvals.MemoKey{ID: string(id), Surface: p.notes().Surface}
 }
 
-// Knows reports whether the message is one of the batch's cards, and is kept up to date. If
-// the memo cannot be read, it returns true.
-func (p *Placements) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
+// Shows reports whether the message is one of the batch's cards, is kept up to date, and
+// shows this version or a newer one. If the memo cannot be read, it returns true.
+func (p *Placements) Shows(ctx context.Context, id approvals.BatchID, version int64, channel, ts string) bool {
 	n, _, err := p.notes().Load(ctx, string(id))
 	i := n.Body.find(channel, ts)
-	return err != nil || i >= 0 && !n.Body.shut(n.Body.Anchors[i])
+	return err != nil || i >= 0 && !n.Body.shut(n.Body.Anchors[i]) && n.Body.Anchors[i].Version >= version
 }
 
 // ShowsWhole reports whether the message is a card that shows this version of the batch,
@@ -54,9 +54,9 @@ func (p *Placements) ShowsWhole(ctx context.Context, b approvals.Batch, call int
 	return x.Whole && x.Version == b.Version && x.Part == call/card.CallsPerCard
 }
 
-// Adopt adds a message to the cards of the batch: a copy that was posted although
-// Slack's answer, or the claim of who posted it, was lost. The batch is due then, so that
-// the copy is drawn once Slack lets it be.
+// Adopt adds a message to the cards of the batch, if it is not among them: a copy that was
+// posted although Slack's answer, or the claim of who posted it, was lost. The batch is due
+// then, also if its drawing was given up, so that the message is drawn once Slack lets it be.
 func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
 	return p.notes().EditDue(ctx, string(id), func(a *anchors) {
 		x.Copy = true

@@ -18,13 +18,14 @@ import (
 )
 
 // adopt records a card that has no record: a copy that was posted when Slack's answer
-// to the first post was lost. From then on it is drawn like the others. If adopt
-// fails, the next click on the copy tries again.
+// to the first post was lost. From then on it is drawn like the others. A card with a
+// record that shows an older state is drawn again, as its drawing may have been given up.
+// If adopt fails, the next click on the message tries again.
 //
 // A message is drawn over only if Slack says that it was posted as a card of
 // this batch, and only after a click of someone who can decide the call.
 // Of an ephemeral message, and of a modal, Slack says nothing.
-func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Marked, at respond.Subject) {
+func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Marked, at respond.Subject, decided bool) {
 	if at.OnCard {
 		return
 	}
@@ -34,7 +35,11 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 	if !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
 		return
 	}
-	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.placements.Knows(ctx, b.ID, channel, ts) {
+	version := b.Version
+	if decided { // so the cards that have a record are due
+		version = 0
+	}
+	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.placements.Shows(ctx, b.ID, version, channel, ts) {
 		return
 	}
 	adopt := func(ctx context.Context) error {

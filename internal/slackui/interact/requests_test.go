@@ -237,7 +237,7 @@ func TestOnlyAnUnknownCopyOfACardIsAdopted(t *testing.T) {
 			p.Channel, p.MessageTS = "C1", "1.1"
 			p.Message.Metadata.Type, p.Message.Metadata.Payload = ref.MarkerType, []byte(`{"batch":"batch-07-x","part":0}`)
 			b := approvals.Batch{ID: "batch-07-x", Approvals: []approvals.Approval{{Call: approvals.CallRef{ID: "c1"}}}}
-			h.verdicts.adopt(t.Context(), p.Who(), p.On(), respond.Subject{Batch: b, Approval: b.Approvals[0]})
+			h.verdicts.adopt(t.Context(), p.Who(), p.On(), respond.Subject{Batch: b, Approval: b.Approvals[0]}, false)
 			require.Equal(t, c.unknown, strings.Contains(log.String(), "ask whether"), log.String())
 			require.NotContains(t, log.String(), respond.ErrNoPlace.Error())
 		})

@@ -73,7 +73,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 	}
 	ctx = s.verdicts.prefetch(ctx, p, press.Value)
 	about, decided, err := run(ctx, s, p)
-	s.verdicts.adopt(ctx, p.Who(), p.On(), about)
+	s.verdicts.adopt(ctx, p.Who(), p.On(), about, decided && err == nil)
 	if err == nil {
 		s.followed(ctx, p, decided)
 		return inbound.Reply{}, nil
