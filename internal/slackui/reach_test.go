@@ -166,6 +166,20 @@ func TestWhoeverAskedReadsThatNobodyWasAsked(t *testing.T) {
 	}
 }
 
+// Whoever has approved is not named among those who were not asked.
+func TestWhoeverHasApprovedIsNotOneWhoWasNotAsked(t *testing.T) {
+	from, sim := fromUser("U0ALICE", "U0BOB"), opsOf("U0ALICE", "U0BOB")
+	sim.People = slacksim.DefaultPeople()
+	for i := range 21 {
+		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+		sim.People, from.Users = append(sim.People, p), append(from.Users, approvals.UserID(p.ID))
+	}
+	o, root, b := asks(t, sim, separated("c1", approvals.Quorum{Name: "all", Need: 2, From: from}))
+	require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "approve", 0).Status)
+	o.draw(b)
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "there are too many of them for direct messages: U10000, ")
+}
+
 // The card says no more that nobody was asked when somebody is.
 func TestTheCardIsRightAgainWhenSomebodyCanApprove(t *testing.T) {
 	sim := opsOf("U0ALICE")

@@ -34,6 +34,21 @@ func (u Unasked) Equal(v Unasked) bool {
 		slices.Equal(u.From.Users, v.From.Users) && slices.Equal(u.From.Groups, v.From.Groups)
 }
 
+// Asking returns u with whom its call of the batch asks. Where the words name those who were
+// not asked, it leaves out who has decided the call, and who may not approve it.
+func (u Unasked) Asking(b approvals.Batch) Unasked {
+	a := b.Approvals[u.Call]
+	u.From = a.Missing()
+	if u.Why == TooMany || u.Why == NoneSent {
+		u.From = b.Unbarred(a, u.From)
+		u.From.Users = slices.DeleteFunc(u.From.Users, func(user approvals.UserID) bool {
+			_, decided := a.DecisionBy(user)
+			return decided
+		})
+	}
+	return u
+}
+
 // Words say why nobody was asked, with names. They end without a period.
 func (u Unasked) Words() []blockkit.Span {
 	var from []blockkit.Span

@@ -30,8 +30,7 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	sent := recipientsOf(asked)
 	for _, of := range asked {
 		if u, is := h.Body.unaskedOf(of, sent); is {
-			u.From = b.Approvals[of.call].Missing()
-			now = append(now, u)
+			now = append(now, u.Asking(b))
 		}
 	}
 	slices.SortFunc(now, func(x, y card.Unasked) int { return x.Call - y.Call })
