@@ -210,7 +210,7 @@ func (r parkedRow) columns() []string {
 func (a admin) retry(ctx context.Context, kind state.Kind, id string) (done, error) {
 	err := a.due().Unpark(ctx, kind, id)
 	if errors.Is(err, approvals.ErrNotFound) && kind == state.Runs {
-		err = a.runner().Retry(ctx, approvals.RunID(id))
+		err = a.where(ctx, approvals.RunID(id), a.runner().Retry(ctx, approvals.RunID(id)))
 	}
 	if errors.Is(err, approvals.ErrNotFound) {
 		return done{}, fmt.Errorf("retry %s %s: %w: it is not parked; bot admin parked lists what is, with its kind and id", kind, id, approvals.ErrNotFound)
@@ -228,7 +228,7 @@ func (a admin) abandon(ctx context.Context, id approvals.RunID) (done, error) {
 		return done{}, err
 	}
 	words := "An operator ended this run. It is not known whether the calls without a result happened."
-	if err := a.runner().Abandon(ctx, id, words); err != nil {
+	if err := a.where(ctx, id, a.runner().Abandon(ctx, id, words)); err != nil {
 		return done{}, fmt.Errorf("abandon %s: %w", id, err)
 	}
 	return done{"abandoned", map[string]any{"run": id, "state": "abandoned"}}, nil

@@ -138,7 +138,7 @@ func factOf(e approvals.Event, add func(moment)) {
 	case approvals.Escalated:
 		m.At, m.Kind, m.Call, m.What = e.At, factEscalated, e.Call, "more people were asked"
 	case approvals.Fulfilled:
-		m.At, m.Kind, m.Call, m.By, m.What = e.At, factFulfilled, e.Call, e.By, "the result came from elsewhere"
+		m.At, m.Kind, m.Call, m.By, m.What = e.At, factFulfilled, e.Call, e.By, "the result came from elsewhere"+after(", given by ", e.By)
 	case approvals.Settled:
 		m.At, m.Kind, m.Call, m.By, m.Status = e.At, factSettled, e.Call, e.By, string(e.Status)
 		m.What = "the call is " + plainly(e.Status) + after(" by ", e.By)

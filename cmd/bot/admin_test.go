@@ -37,7 +37,7 @@ func TestARunWhoseProcessDiedInAToolGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "0 parked\n", out)
 	_, err = w.admin("abandon", regexp.MustCompile(`run-\d\d-[0-9a-f-]+`).FindString(first.out.String()))
-	require.ErrorContains(t, err, "has ended", "it waits for people")
+	require.ErrorContains(t, err, "its calls wait for people")
 }
 
 func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {

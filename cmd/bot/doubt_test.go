@@ -133,7 +133,7 @@ func TestPeopleDecideWhenAServerDiesInACall(t *testing.T) {
 			require.Equal(t, 1, b.payments())
 			run := aRun.FindString(p.out.String())
 			_, err := w.admin("abandon", run)
-			require.ErrorContains(t, err, "has ended", "it waits for people")
+			require.ErrorContains(t, err, "continues it, and is deferred", "people are asked")
 			listed, err := w.admin("list", "--in-doubt")
 			require.NoError(t, err)
 			require.Regexp(t, `bank.pay pending \(rule [^)]+\), in doubt since \d{4}-.*\n1 request waits\n$`, listed)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state"
 )
 
 const lookupTool = `
@@ -103,6 +106,40 @@ func (i *installation) approveOpen(b *bot, only string) {
 			require.NoError(i.t, err)
 		}
 	}
+}
+
+// A run that waits, or that another one continues, has not ended: an operator who wants to
+// repair it is told where it is.
+func TestAnOperatorIsToldWhereARunIs(t *testing.T) {
+	i := lookups(t)
+	i.rules = oneOfSRE
+	b := i.bot()
+	i.begun(b)
+	i.await(func() bool { return len(i.waiting(b, "crm")) == 1 })
+	call := i.waiting(b, "crm")[0]
+	var out bytes.Buffer
+	a := admin{store: b.store, stdout: &out, log: b.log}
+	refused := func(id approvals.RunID, words string) {
+		t.Helper()
+		_, err := a.abandon(t.Context(), id)
+		require.ErrorContains(t, err, words)
+		_, err = a.retry(t.Context(), state.Runs, string(id))
+		require.ErrorContains(t, err, words)
+	}
+	refused(call.Request, "its calls wait for people, or for results from elsewhere")
+
+	run, err := b.store.Run(t.Context(), call.Request)
+	require.NoError(t, err)
+	_, err = a.fulfill(t.Context(), run.Deferred, call.Call, `"Ann"`)
+	require.NoError(t, err)
+	i.approveOpen(b, "delete_file")
+	i.await(func() bool { return strings.Contains(i.thread(t), "Done.") })
+	next, err := agentrun.ResumeRunID(run.Deferred)
+	require.NoError(t, err)
+	refused(call.Request, fmt.Sprintf("run %s continues it, and is completed", next))
+	refused(next, "the run has ended")
+	require.NoError(t, a.story(t.Context(), next, false))
+	require.Contains(t, out.String(), "the result came from elsewhere, given by cli:")
 }
 
 // Calls and approvals of one answer mix: the run continues when both are there.

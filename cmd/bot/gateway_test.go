@@ -114,14 +114,19 @@ func TestAClickLetsACallOfAGatewayRun(t *testing.T) {
 	// executed it.
 	runs, err := w.redis.Keys(t.Context(), "*:run:*").Result()
 	require.NoError(t, err)
-	var stories []string
+	var stories, ended []string
 	for _, key := range runs {
-		story, err := w.admin("run", key[strings.LastIndex(key, ":")+1:])
+		id := key[strings.LastIndex(key, ":")+1:]
+		story, err := w.admin("run", id)
 		require.NoError(t, err)
 		if strings.Contains(story, "write_file") {
 			stories = append(stories, story)
+			_, err := w.admin("abandon", id)
+			require.Error(t, err)
+			ended = append(ended, err.Error())
 		}
 	}
+	require.Regexp(t, "continues it, and is completed", ended, "the request leads to the run that executed it")
 	require.Len(t, stories, 2)
 	require.Equal(t, stories[0], stories[1])
 	require.Contains(t, stories[0], "approved")
