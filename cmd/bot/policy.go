@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // policyCommand is one of the commands for a policy, with the flags that
@@ -27,6 +29,8 @@ type policyCommand struct {
 	config, tools, roster string
 	online, json          bool
 	askChecks             bool // whether to ask the check of the rule that decides
+
+	text []byte // of the policy that was loaded, or nil if that is a directory
 }
 
 func newPolicyCommand(in *call) *policyCommand { return &policyCommand{call: in, now: time.Now} }
@@ -127,7 +131,12 @@ func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Option
 	if err != nil {
 		return nil, o, "", err
 	}
-	loaded, err := policy.Load(path, o)
+	if info, err := os.Stat(path); err == nil && !info.IsDir() { // what is a pipe can be read once
+		if p.text, err = strictyaml.ReadFile(path); err != nil {
+			return nil, o, "", fmt.Errorf("read the policy: %w", err)
+		}
+	}
+	loaded, err := p.judge(path, o)
 	if err != nil || !p.online {
 		return loaded, o, path, err
 	}
@@ -135,8 +144,16 @@ func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Option
 		return nil, o, path, err
 	}
 	o.Directory = rosterDirectory{o.Roster}
-	loaded, err = policy.Load(path, o)
+	loaded, err = p.judge(path, o)
 	return loaded, o, path, err
+}
+
+// judge reads the policy against o.
+func (p *policyCommand) judge(path string, o policy.Options) (*policy.Policy, error) {
+	if p.text == nil {
+		return policy.Load(path, o)
+	}
+	return policy.Parse(path, p.text, o)
 }
 
 // fromSlack looks up people and group members in Slack.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // anExample finds, in a problem with a policy, the example that it is about.
@@ -38,7 +38,7 @@ func policyTest(ctx context.Context, in *call) error {
 		key := m[1] + "#" + m[2]
 		wrong[key] = append(wrong[key], m[3])
 	}
-	examples, err := examplesOf(path)
+	examples, err := examplesOf(path, p.text)
 	if err != nil {
 		return err
 	}
@@ -70,30 +70,41 @@ func policyTest(ctx context.Context, in *call) error {
 
 type example struct{ key, name string }
 
-// examplesOf lists the examples of the policy, which has been read before.
-func examplesOf(path string) ([]example, error) {
-	files := []string{path}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if files, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
-			return nil, fmt.Errorf("list the policy: %w", err)
-		}
-		files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), ".") })
+// examplesOf lists the examples of the policy, which has been loaded from there: text, or
+// the files of a directory.
+func examplesOf(path string, text []byte) ([]example, error) {
+	if text != nil {
+		return examplesIn(path, text)
 	}
+	files, err := filepath.Glob(filepath.Join(path, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list the policy: %w", err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), ".") })
 	var all []example
 	for _, f := range files {
-		text, err := os.ReadFile(f) //nolint:gosec // the operator names it
+		text, err := strictyaml.ReadFile(f)
 		if err != nil {
 			return nil, fmt.Errorf("read the policy: %w", err)
 		}
-		var form struct {
-			Examples []struct{ Name string }
+		some, err := examplesIn(f, text)
+		if err != nil {
+			return nil, err
 		}
-		if err := yaml.Unmarshal(text, &form); err != nil {
-			return nil, fmt.Errorf("read the examples of %s: %w", f, err)
-		}
-		for i, e := range form.Examples {
-			all = append(all, example{fmt.Sprintf("%s#%d", f, i), e.Name})
-		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func examplesIn(file string, text []byte) (all []example, err error) {
+	var form struct {
+		Examples []struct{ Name string }
+	}
+	if err := yaml.Unmarshal(text, &form); err != nil {
+		return nil, fmt.Errorf("read the examples of %s: %w", file, err)
+	}
+	for i, e := range form.Examples {
+		all = append(all, example{fmt.Sprintf("%s#%d", file, i), e.Name})
 	}
 	return all, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func policyExplain(ctx context.Context, in *call) error {
 		if call.Tool != "" || *arguments != "" {
 			return in.wrong("--call already says the tool and its arguments; leave out --tool and --args")
 		}
-		text, err := os.ReadFile(*file)
+		text, err := strictyaml.ReadWhole(*file)
 		if err != nil {
 			return fmt.Errorf("--call: %w", err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // When a replay ends with 1.
@@ -87,7 +88,7 @@ func openCalls(path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(os.Stdin), nil
 	}
-	f, err := os.Open(path) //nolint:gosec // the operator names it
+	f, err := strictyaml.OpenFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the calls: %w", err)
 	}

@@ -260,9 +260,32 @@ func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
 		{"it must be lenient, any or nothing", []string{"replay", "--old", path, "--new", path, "--fail-on", "all", "x"}},
 		{"open the calls", []string{"replay", "--old", path, "--new", path, "missing.jsonl"}},
 		{"REDIS_URL is not set", []string{"calls"}},
+		{"the file has more than", []string{"check", "--tools", "/dev/zero", path}},
+		{"the file: has more than", []string{"check", "--roster", "/dev/zero", path}},
+		{"the file has more than", []string{"explain", "--call", "/dev/zero", path}},
 	} {
 		var out, stderr bytes.Buffer
 		err := run(t.Context(), append([]string{"policy"}, c.args...), nil, &out, &stderr)
 		require.ErrorContains(t, err, c.want, "%v", c.args)
+	}
+}
+
+// A pipe has its text once. A test that has run no example must not say that all hold.
+func TestThePolicyOfAPipeIsTested(t *testing.T) {
+	for expect, fails := range map[string]string{"deny: no-keys": "", "ask: default": "one example does not hold"} {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(w, `
+groups: {sre: S0SRE}
+default: {why: It changes something., quorums: [{name: operations, need: 1, from: {groups: [sre]}}]}
+rules: [{name: no-keys, tools: [write_file], deny: Keys are not for an agent.}]
+examples: [{name: a key, call: {tool: write_file}, requester: U0ALICE, expect: {%s}}]
+`, expect)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		out, stderr, _ := said(t, "policy", "test", fmt.Sprintf("/dev/fd/%d", r.Fd()))
+		require.NoError(t, r.Close())
+		require.Contains(t, out, "of 1 example holds", stderr)
+		require.Contains(t, stderr, fails)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/receipt"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 const (
@@ -207,7 +208,7 @@ func fetchKeys(ctx context.Context, at string) ([]byte, error) {
 }
 
 func readAtMost(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the caller names it
+	f, err := strictyaml.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -52,7 +51,7 @@ type toolsForm struct {
 //	            "_meta": {"countersign/asks": "always"}}],
 //	 "agents": {"ops": ["delete_file"]}}
 func ReadTools(path string) ([]Tool, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	b, err := strictyaml.ReadWhole(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the tools: %w", err)
 	}

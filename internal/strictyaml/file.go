@@ -17,6 +17,9 @@ const patience = 10 * time.Second
 // pipe of a process substitution has its writer from the start.
 func ReadFile(path string) ([]byte, error) { return readFile(path, time.After(patience)) }
 
+// OpenFile opens a file to read. A named pipe to which nobody writes is an error.
+func OpenFile(path string) (*os.File, error) { return open(path, time.After(patience)) }
+
 // ReadWhole is ReadFile for a file that is not given to [Open]: one with more bytes than
 // that takes is an error.
 func ReadWhole(path string) ([]byte, error) {
