@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/countersign/countersign/internal/strictyaml"
 )
@@ -156,6 +157,10 @@ func ReadEnvironment(environ []string) (Environment, error) {
 			}
 			value = cmp.Or(value, text)
 		}
+		if v.Secret && strings.ContainsFunc(value, neverInSecrets) {
+			problems = append(problems, fmt.Errorf("%s: it has a line break or a character that does not show in it; "+
+				"give it one secret, from a file without a byte order mark and with the line ends of Unix", v.Name))
+		}
 		if value == "" {
 			value = v.Preset
 		}
@@ -185,6 +190,10 @@ func ReadEnvironment(environ []string) (Environment, error) {
 	}
 	return e, errors.Join(problems...)
 }
+
+// neverInSecrets reports whether r comes from the way in which a secret was stored: no
+// service gives one out with it, and it would only be refused later.
+func neverInSecrets(r rune) bool { return unicode.IsControl(r) || r == '\ufeff' }
 
 func knownVariable(name string) bool {
 	for _, v := range Variables {

@@ -77,6 +77,20 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	require.NoError(t, err, "Socket Mode needs no signing secret")
 }
 
+// What an editor or a copy has left in a secret is said when the program starts: Slack, or
+// the provider of the model, would only say that the secret is wrong.
+func TestASecretHasNoCharacterThatDoesNotShow(t *testing.T) {
+	for _, secret := range []string{"xoxb-old\nxoxb-new", "\ufeffxoxb-new", "xoxb-n\x00ew"} {
+		e, err := ReadEnvironment([]string{"SLACK_SIGNING_SECRET=s", "OPENAI_API_KEY=any text", "SLACK_BOT_TOKEN_FILE=" + write(t, secret)})
+		require.ErrorContains(t, err, "SLACK_BOT_TOKEN: it has a line break or a character that does not show in it; give it one secret")
+		require.Len(t, Problems(err), 1)
+		require.NotContains(t, err.Error(), "new")
+		_, err = ReadEnvironment([]string{"SLACK_SIGNING_SECRET=s\r", "OPENAI_API_KEY=k", "SLACK_BOT_TOKEN=x"})
+		require.ErrorContains(t, err, "SLACK_SIGNING_SECRET: it has a line break")
+		require.NotEmpty(t, e.Secrets(), "they are kept out of the log all the same")
+	}
+}
+
 // An agent that could read the file of a secret would have the secret, whichever part
 // of the configuration names its variable.
 func TestNoAgentReachesTheFilesOfSecrets(t *testing.T) {
