@@ -114,8 +114,11 @@ func TestTokensAreReplacedWithoutARestart(t *testing.T) {
 	has("zero", "one", "two")
 	require.Equal(t, 1, strings.Count(log.String(), "cannot be read"))
 	require.NotContains(t, log.String(), "half")
-	put(hashOf("two"))
+	require.Contains(t, log.String(), "of=ci file="+path+" err=", "which file it is")
+	put("\ufeff" + hashOf("two") + "\r\n") // as an editor of Windows saves it
 	has("zero", "two")
+	has("zero", "two")
+	require.Equal(t, 2, strings.Count(log.String(), `msg="tokens were read again" of=ci file=`+path+" tokens="), "that one counts or no longer counts")
 	require.NoError(t, os.Remove(path))
 	has("zero", "two")
 	of.RemoteAgents[0].Tokens = []string{hashOf("three"), hashOf("four")}

@@ -45,7 +45,7 @@ func readTokens(path string) ([]TokenHash, error) {
 	var all []TokenHash
 	lines := bufio.NewScanner(io.LimitReader(f, maxTokens))
 	for n := 1; lines.Scan(); n++ {
-		word, _, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+		word, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff")), " ")
 		if word == "" || strings.HasPrefix(word, "#") {
 			continue
 		}
@@ -208,7 +208,7 @@ func (t *Tokens) take(ctx context.Context) {
 	}
 	if err != nil && !unchanged(t.looked, now) {
 		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
-			slog.String("of", t.of), slog.Any("err", err))
+			slog.String("of", t.of), slog.String("file", t.file), slog.Any("err", err))
 	}
 	t.looked = now
 	if found { // until the other no longer has it
@@ -220,6 +220,8 @@ func (t *Tokens) take(ctx context.Context) {
 	}
 	t.inFile = read
 	t.hashes = slices.Concat(t.listed, t.inFile)
+	t.log.LogAttrs(ctx, slog.LevelInfo, "tokens were read again",
+		slog.String("of", t.of), slog.String("file", t.file), slog.Int("tokens", len(read)))
 }
 
 // hasAny reports whether one of these is a token here. One that the file has lost since it
