@@ -59,7 +59,7 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	all := append(told.moments(), undated...)
 	if asJSON {
-		return a.sayJSON(all)
+		return errors.Join(a.sayJSON(all), told.untold())
 	}
 	var out strings.Builder
 	for _, m := range all {
@@ -67,7 +67,7 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	last := runs[len(runs)-1]
 	fmt.Fprintf(&out, "%s is %s\n", last.ID, last.Status)
-	return a.say(out.String())
+	return errors.Join(a.say(out.String()), told.untold())
 }
 
 // line describes the moment for people.
@@ -134,11 +134,11 @@ func (a admin) after(ctx context.Context, r agentrun.Run) (agentrun.Run, error) 
 // follows from. last says that no run takes up the answers to it.
 func (a admin) tell(ctx context.Context, to *story, r agentrun.Run, last bool) error {
 	messages, err := a.store.Messages(ctx, r.Thread, r.From, r.To)
-	if err != nil {
+	if err = to.except(err); err != nil {
 		return err
 	}
 	journal, err := a.store.Journal(ctx, r.ID)
-	if err != nil {
+	if err = to.except(err); err != nil {
 		return err
 	}
 	var facts []approvals.Event

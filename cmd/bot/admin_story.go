@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -90,6 +92,25 @@ type story struct {
 	told      []told
 	reached   map[lane]time.Time
 	concluded []moment // that follow from what the next run executes
+	damaged   []error  // why not all of it is told
+}
+
+// except notes that a record is damaged or missing, which is mostly why someone asks for the
+// story: the rest is told. It returns every other error.
+func (s *story) except(err error) error {
+	if errors.Is(err, agentrun.ErrUnreadable) || errors.Is(err, approvals.ErrNotFound) {
+		s.damaged = append(s.damaged, err)
+		return nil
+	}
+	return err
+}
+
+// untold is an error if not all of the story was told.
+func (s *story) untold() error {
+	if len(s.damaged) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the rest is told, but not this: %w", errors.Join(s.damaged...))
 }
 
 type told struct {

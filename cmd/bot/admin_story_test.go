@@ -128,6 +128,27 @@ func TestAnOperatorSeesWhatIsParkedAndCannotBeRead(t *testing.T) {
 	require.Contains(t, f.admin("parked"), fmt.Sprintf("\n%d parked, and there are more\n", mostParked+1), "the list of runs is not whole")
 }
 
+// Of a run whose messages are damaged, which is parked for it, all the rest is told.
+func TestTheStoryOfARunWithDamagedMessagesIsTold(t *testing.T) {
+	f := deferral(t)
+	first := string(adminJSON[waitingRow](f, "list")[0].Run)
+	for _, key := range f.redis.Keys() {
+		if strings.Contains(key, ":messages:") {
+			f.redis.Del(key)
+			_, err := f.redis.Push(key, "damaged", "damaged", "damaged")
+			require.NoError(t, err)
+		}
+	}
+	for _, json := range []bool{false, true} {
+		var out, logged bytes.Buffer
+		err := run(t.Context(), []string{"admin", "run", first, "--config", f.o.Path, fmt.Sprintf("--json=%v", json)}, f.o.Environ, &out, &logged)
+		require.ErrorContains(t, err, "the rest is told, but not this: decode message 0 of thread-")
+		require.Contains(t, out.String(), "agent ops was asked for by U0ALICE")
+		require.Contains(t, out.String(), "people are asked about delete_file")
+		requireNothingForeign(t, out.String()+err.Error())
+	}
+}
+
 // The facts tell what people decided also when the request itself is damaged.
 func TestTheStoryOfADamagedRequestIsToldByItsFacts(t *testing.T) {
 	f := deferral(t)
