@@ -41,6 +41,8 @@ type link struct {
 	tap     *tap
 	called  atomic.Bool   // it was sent a call
 	changed chan struct{} // the server says that its list has changed
+	said    atomic.Int64  // how often it said so
+	read    int64         // how often it had when its list was asked for; guarded by [connection.mu]
 	lost    chan struct{} // the connection has ended
 	why     error         // it has; to be read after that
 
@@ -83,6 +85,7 @@ func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) 
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		Logger:         slog.New(slog.DiscardHandler), // it quotes messages
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			l.said.Add(1)
 			select {
 			case l.changed <- struct{}{}:
 			default:
@@ -261,12 +264,14 @@ func (c *connection) hold(ctx context.Context) error {
 	}
 	for fresh, polled := true, false; ; {
 		var pause time.Duration
+		said := l.said.Load()
 		raw, err := l.list(ctx)
 		switch {
 		case err != nil && fresh:
 			return err
 		case err == nil:
 			c.update(listed(c.server, raw))
+			c.caughtUp(l, said)
 			if fresh {
 				c.set(l)
 				retire()
@@ -325,15 +330,38 @@ func (c *connection) set(l *link) {
 	c.link, c.moved = l, make(chan struct{})
 }
 
+// caughtUp notes that the list of the link was read after the server had said so often that
+// it has changed.
+func (c *connection) caughtUp(l *link, said int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.read != said {
+		l.read = said
+		close(c.moved)
+		c.moved = make(chan struct{})
+	}
+}
+
 // current returns a link other than last, for which it waits a while, and counts a call
-// of it, which the caller ends.
+// of it, which the caller ends. If the server has said that its list has changed, it waits
+// until the list was read after that, because the tool may not be as it was accepted.
 func (c *connection) current(ctx context.Context, last *link) (*link, error) {
 	patience := time.NewTimer(waitsFor)
 	defer patience.Stop()
+	var seen *link
+	var said int64 // a server that says so with each list keeps no call waiting for ever
 	for {
 		c.mu.Lock()
-		l, moved := c.link, c.moved
+		l, moved, why := c.link, c.moved, errNotConnected
 		found := l != nil && l != last
+		if found {
+			if l != seen {
+				seen, said = l, l.said.Load()
+			}
+			if found = l.read >= said; !found {
+				why = errNotListed
+			}
+		}
 		if found {
 			l.calls.Add(1)
 		}
@@ -344,11 +372,14 @@ func (c *connection) current(ctx context.Context, last *link) (*link, error) {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return nil, errNotConnected
+			return nil, why
 		case <-patience.C:
-			return nil, errNotConnected
+			return nil, why
 		}
 	}
 }
 
-var errNotConnected = errors.New("the server is not connected")
+var (
+	errNotConnected = errors.New("the server is not connected")
+	errNotListed    = errors.New("its server says that its tools have changed, and has not listed them since")
+)

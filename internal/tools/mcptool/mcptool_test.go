@@ -239,6 +239,37 @@ func TestAToolThatChangedIsUnavailable(t *testing.T) {
 	require.NotContains(t, r.tools, "srv.spy2", "nobody accepted it")
 }
 
+// A server has said that its list has changed, and takes its time to list its tools. A call
+// waits for the list.
+func TestNothingIsCalledBeforeAnAnnouncedChangeIsRead(t *testing.T) {
+	s := stdioServer(t, "slow")
+	path := filepath.Join(t.TempDir(), "asked")
+	s.Env[listsFile] = path
+	r := start(t, s)
+	_, err := r.call("srv.change", `{}`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, time.Minute, time.Millisecond)
+	called := make(chan error, 1)
+	go func() {
+		_, err := r.tools["srv.die"].Execute(t.Context(), agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: "srv.die", Args: json.RawMessage(`{}`)}})
+		called <- err
+	}()
+	require.NoError(t, os.WriteFile(path+".go", nil, 0o600))
+	require.ErrorContains(t, <-called, "nobody has accepted the change")
+}
+
+// A server that says with each list that it has changed again keeps no call waiting for ever.
+func TestAServerWhoseListNeverComesToRestIsCalled(t *testing.T) {
+	s := stdioServer(t, "restless")
+	s.Env[listsFile] = filepath.Join(t.TempDir(), "lists")
+	r := start(t, s)
+	for range 3 {
+		got, err := r.call("srv.key", `{}`)
+		require.NoError(t, err)
+		require.Equal(t, `"run-17-a/c"`, got)
+	}
+}
+
 // A server may say with each list that it has changed again.
 func TestAListThatNeverComesToRestIsReadLessAndLessOften(t *testing.T) {
 	s := stdioServer(t, "restless")

@@ -101,6 +101,12 @@ func hostileServer(kind string) {
 		case "initialize":
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"h","version":"1"}}}`, m.ID)
 		case "tools/list":
+			if path := os.Getenv(listsFile); kind == "slow" && changed.Load() {
+				_ = os.WriteFile(path, nil, 0o600)
+				for _, err := os.Stat(path + ".go"); err != nil; _, err = os.Stat(path + ".go") {
+					time.Sleep(time.Millisecond)
+				}
+			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, m.ID, hostileTools(kind))
 			if kind == "restless" {
 				say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
