@@ -90,7 +90,11 @@ func (a *API) fulfill(c caller, v format.Value) (answer, error) {
 	if err := json.Unmarshal(doc, &results); err != nil {
 		return answer{}, &format.RequestError{At: v.At, Problem: "is no result of a call: " + plain(err)}
 	}
-	if err := a.c.Intake.Fulfill(c.r.Context(), c.Client, c.id(), c.call(), results.Calls["r"]); err != nil {
+	err = a.c.Intake.Fulfill(c.r.Context(), c.Client, c.id(), c.call(), results.Calls["r"])
+	if errors.Is(err, approvals.ErrSettled) { // the request may wait for other calls
+		return answer{}, refuse(kindSettled, "the call has another result, or it ended without one; this result does not count")
+	}
+	if err != nil {
 		return answer{}, err
 	}
 	return reply(http.StatusOK, map[string]any{"call": c.call(), "outcome": intake.OutcomeFulfilled})

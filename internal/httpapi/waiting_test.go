@@ -70,6 +70,24 @@ func TestAFulfillerSeesTheCallsThatItMayFulfill(t *testing.T) {
 	require.Empty(t, w.waiting(exporterToken, "").Calls, "a withdrawn call waits for nobody")
 }
 
+// Its request may wait for other calls, so that it says more than that the request is settled.
+func TestAResultThatDoesNotCountSaysSo(t *testing.T) {
+	w := fulfillers(t)
+	q := w.post(`{"calls":[{"id":"c1","tool":"render","external":true,"args":{}},{"id":"c2","tool":"export","external":true,"args":{}}]}`)
+	give := func(token, call, body string) exchange {
+		return w.do(http.MethodPost, "/v1/approvals/"+string(q.ID)+"/calls/"+call+"/result", token, body)
+	}
+	require.Equal(t, http.StatusOK, give(otherToken, "c1", `{"result":1}`).status)
+	require.Equal(t, http.StatusOK, give(otherToken, "c1", `{"result":1}`).status, "the same again")
+	_, err := w.intake.Withdraw(t.Context(), intake.Client{Name: "claude", Owner: "alice"}, q.ID, "")
+	require.NoError(t, err)
+	for call, token := range map[string]string{"c1": otherToken, "c2": exporterToken} {
+		got := give(token, call, `{"result":2}`)
+		require.Equal(t, http.StatusConflict, got.status, string(got.body))
+		require.Contains(t, string(got.body), "the call has another result, or it ended without one; this result does not count", call)
+	}
+}
+
 // A body that is right for another kind of call says so, to those who may know of the
 // call; for everyone else there is no such call.
 func TestAResultOfTheWrongKindSaysWhatTheCallTakes(t *testing.T) {
