@@ -46,8 +46,8 @@ const MaxExecutionWords = 300
 // recorded once; only a call in doubt, or one of which nothing is known but that
 // it was claimed, may be recorded anew. What is recorded already is left as it
 // is, so a command may be repeated. A batch that is not settled is [ErrOpen],
-// unless all of it is the word of somebody else: who executes calls elsewhere
-// need not wait for the last of them.
+// unless a call is executed elsewhere, whose executor need not wait for the last of
+// them: then its word is recorded, or that the policy refused the call to it.
 type Conclude struct {
 	Calls []Conclusion
 	At    time.Time
@@ -60,6 +60,9 @@ type Conclusion struct {
 }
 
 func (Conclude) command() {}
+
+// early reports whether this may be known before every call of the batch is decided.
+func (c Conclusion) early() bool { return c.Execution.By != "" || c.Execution.State == Refused }
 
 // Concluded says that the execution of an approved call is known.
 type Concluded struct {
@@ -79,7 +82,7 @@ func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 	if cmd.At.IsZero() {
 		return b, nil, fmt.Errorf("%w: a command needs a time", ErrInvalid)
 	}
-	if !b.Settled() && !slices.ContainsFunc(cmd.Calls, func(c Conclusion) bool { return c.Execution.By != "" }) {
+	if !b.Settled() && !slices.ContainsFunc(cmd.Calls, Conclusion.early) {
 		return b, nil, fmt.Errorf("batch %s: %w", b.ID, ErrOpen)
 	}
 	next := b

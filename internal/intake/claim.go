@@ -48,6 +48,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		s.show(ctx, x, call)
 		return Claim{}, &ClaimedError{At: st.ClaimedAt}
 	case st.Outcome != OutcomeAllowed && st.Outcome != OutcomeApproved:
+		s.stop(ctx, x, call)
 		return Claim{}, &OutcomeError{Outcome: st.Outcome, Reason: st.Reason}
 	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
 		return Claim{}, cmp.Or(s.c.Agrees(ctx), ErrTooLate)
@@ -56,9 +57,10 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	kept := rec.Calls[i]
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		kept.Refused, kept.RefusedBy, kept.RefusedAt = cmp.Or(refused.Reason, "The policy refuses it."), refused.Rule, now.UTC()
-		err = cmp.Or(s.save(ctx, string(id), recordMemo, rec.with(i, kept), version), err)
+		x.rec = rec.with(i, kept)
+		err = cmp.Or(s.save(ctx, string(id), recordMemo, x.rec, version), err)
 		if !errors.Is(err, approvals.ErrConflict) {
-			s.conclude(ctx, x, call, approvals.Execution{State: approvals.Refused, At: now, Words: cut(refused.Reason)})
+			s.stop(ctx, x, call)
 		}
 	}
 	if errors.Is(err, ErrNowAsks) && !kept.NowAsks {
@@ -235,6 +237,15 @@ func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) 
 		}
 	}
 	s.conclude(ctx, x, call, e)
+}
+
+// stop puts on the card, and in the facts, that the policy refused a call that people
+// approved. Like [Service.show] it may be repeated.
+func (s *Service) stop(ctx context.Context, x found, call approvals.ToolCallID) {
+	if i := x.rec.call(call); i >= 0 && x.rec.Calls[i].Refused != "" {
+		kept := x.rec.Calls[i]
+		s.conclude(ctx, x, call, approvals.Execution{State: approvals.Refused, At: kept.RefusedAt, Words: cut(kept.Refused)})
+	}
 }
 
 func (s *Service) conclude(ctx context.Context, x found, call approvals.ToolCallID, e approvals.Execution) {

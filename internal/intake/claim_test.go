@@ -138,6 +138,48 @@ func TestAPermittedCallThatIsRefusedAtItsClaimStaysRefused(t *testing.T) {
 	require.Equal(t, "freeze@2", got.Rule)
 }
 
+// People see that the policy refused what they approved, also while they decide the rest.
+func TestACallThatIsRefusedAtAnEarlyClaimIsRefusedOnItsCard(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "write"))
+	w.approve(r, "c0")
+	w.policy.set("write", approvals.Refuse{Reason: "frozen", Rule: "freeze@2"})
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrRefused)
+	b, err := w.store.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Execution{State: approvals.Refused, At: w.clock.Now(), Words: "frozen"}, b.Approvals[0].Execution)
+	require.Equal(t, approvals.Pending, b.Approvals[1].Status)
+}
+
+// A deaf store takes no change of a batch.
+type deaf struct{ *state.Store }
+
+func (deaf) CommitBatch(context.Context, approvals.BatchCommit) error {
+	return errors.New("Redis is away")
+}
+
+func TestTheNextClaimShowsThatThePolicyRefusedTheFirst(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	w.policy.set("write", approvals.Refuse{Reason: "frozen", Rule: "freeze@2"})
+	dying, err := intake.New(intake.Config{
+		Store: w.store, Feed: state.NewFeed(w.store), Runner: w.runner, Now: w.clock.Now,
+		Desk: approvals.NewDesk(deaf{w.store}, w.policy, nil, w.clock.Now),
+	})
+	require.NoError(t, err)
+	_, err = dying.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrRefused)
+	refused := w.clock.Now()
+	w.clock.Advance(time.Minute)
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrNotUsable)
+	b, err := w.store.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Execution{State: approvals.Refused, At: refused, Words: "frozen"}, b.Approvals[0].Execution)
+}
+
 func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	r := w.ask(ask("x", "write", "free"))
