@@ -75,6 +75,15 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 	require.Equal(t, facts[2:3], factLines(f, "--by", "service:refunds"))
 }
 
+// What people approved may be stopped by another rule than the one that asked.
+func TestTheFactOfACallThatThePolicyStoppedNamesTheRule(t *testing.T) {
+	var said []moment
+	factOf(approvals.Concluded{Batch: "b1", Call: "c1", State: approvals.Refused, Rule: "freeze@0a1b2c3d"}, func(m moment) { said = append(said, m) })
+	require.Len(t, said, 1)
+	require.Equal(t, "what became of the call: refused by the rule freeze@0a1b2c3d", said[0].What)
+	require.Equal(t, "freeze@0a1b2c3d", said[0].Rule)
+}
+
 // Of those who may decide for someone who is away, both are found.
 func TestTheFactsOfAPersonHaveWhatADelegateDecided(t *testing.T) {
 	m := moment{Kind: factDecided, By: "U0DAVE", DelegateOf: []approvals.UserID{"U0BOB"}}

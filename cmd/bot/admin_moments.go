@@ -145,6 +145,9 @@ func factOf(e approvals.Event, add func(moment)) {
 	case approvals.Concluded:
 		m.At, m.Kind, m.Call, m.State, m.Took = e.At, factConcluded, e.Call, string(e.State), e.Took.Seconds()
 		m.What = "what became of the call: " + plainly(e.State)
+		if m.Rule = e.Rule; m.Rule != "" {
+			m.What += " by the rule " + m.Rule
+		}
 	case approvals.Reported:
 		m.At, m.Kind, m.Call, m.State, m.Took = e.At, factReported, e.Call, string(e.State), e.Took.Seconds()
 		m.What = "a worker that had been stopped reports: " + plainly(e.State)

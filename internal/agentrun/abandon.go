@@ -96,8 +96,8 @@ func (r *Runner) closeCalls(ctx context.Context, run *Run, thread *Thread, out *
 	}
 	if run.To == run.From {
 		journal := journalOf(entries)
-		err := conclude(ctx, r.c.Store, *run, out, r.c.Now(), func(id approvals.ToolCallID) approvals.Execution {
-			return journal.execution(id, run.Failure, r.c.Now())
+		err := conclude(ctx, r.c.Store, *run, out, r.c.Now(), func(id approvals.ToolCallID) approvals.Conclusion {
+			return approvals.Conclusion{Execution: journal.execution(id, run.Failure, r.c.Now())}
 		})
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // people approved: in the same step as the results, so that a card never says
 // more than the journal. A batch that cannot be read is left as it is, so that
 // the run can end.
-func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Time, of func(approvals.ToolCallID) approvals.Execution) error {
+func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Time, of func(approvals.ToolCallID) approvals.Conclusion) error {
 	if run.Batch == "" {
 		return nil
 	}
@@ -31,14 +31,15 @@ func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Ti
 		if a.Status != approvals.Approved {
 			continue
 		}
-		e := of(a.Call.ID)
-		if e.State == "" {
+		c := of(a.Call.ID)
+		if c.Execution.State == "" {
 			continue
 		}
-		if e, err = quotable(ctx, store, b.ID, a, e); err != nil {
+		c.Call = a.Call.ID
+		if c.Execution, err = quotable(ctx, store, b.ID, a, c.Execution); err != nil {
 			return err
 		}
-		cmd.Calls = append(cmd.Calls, approvals.Conclusion{Call: a.Call.ID, Execution: e})
+		cmd.Calls = append(cmd.Calls, c)
 	}
 	next, events, err := b.Apply(cmd)
 	if err != nil {
@@ -57,14 +58,23 @@ func (s *session) conclude(ctx context.Context, out *Commit, plans []*plan, word
 	if run.Batch == "" || run.To > run.From {
 		return nil // no answers, or they were taken up before
 	}
-	return conclude(ctx, s.claim.store, run, out, s.now(), func(id approvals.ToolCallID) approvals.Execution {
+	return conclude(ctx, s.claim.store, run, out, s.now(), func(id approvals.ToolCallID) approvals.Conclusion {
 		for _, p := range plans {
 			if p.call.ID == id {
-				return p.execution(words, s.now())
+				return p.conclusion(words, s.now())
 			}
 		}
-		return s.journal.execution(id, words, s.now())
+		return approvals.Conclusion{Execution: s.journal.execution(id, words, s.now())}
 	})
+}
+
+// conclusion is execution, with the rule that refused the call.
+func (p *plan) conclusion(words string, now time.Time) approvals.Conclusion {
+	c := approvals.Conclusion{Execution: p.execution(words, now)}
+	if c.Execution.State == approvals.Refused {
+		c.Rule = p.refusedBy
+	}
+	return c
 }
 
 // execution says what became of a call whose plan is carried out; words say why

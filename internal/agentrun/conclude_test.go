@@ -96,6 +96,24 @@ func TestABatchSaysWhatBecameOfApprovedCalls(t *testing.T) {
 	}
 }
 
+// The facts outlive the run, and say which rule stopped what people had approved.
+func TestTheFactOfACallThatThePolicyStopsNamesTheRule(t *testing.T) {
+	w := newWorld(t)
+	run := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+	w.decide(run.Deferred, "g", approvals.Approve, "")
+	w.policy.by = map[string]approvals.Ruling{"gated": approvals.Refuse{Reason: "frozen", Rule: "freeze@2"}}
+	w.resume(run.Deferred)
+	var facts []approvals.Event
+	for _, c := range w.store.commits {
+		if c.Moves != nil {
+			facts = append(facts, c.Moves.Events...)
+		}
+	}
+	require.Equal(t, []approvals.Event{
+		approvals.Concluded{Batch: run.Deferred, Call: "g", State: approvals.Refused, Rule: "freeze@2", At: epoch},
+	}, facts)
+}
+
 // A run that ends before its approved calls ran says so of each of them.
 func TestARunThatEndsBeforeItsCallsSaysThatTheyDidNotRun(t *testing.T) {
 	w := newWorld(t)

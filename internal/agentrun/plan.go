@@ -36,6 +36,7 @@ type plan struct {
 	took      time.Duration // how long it ran, if it ran
 	unsure    bool          // it ran, and whether it took effect is not known
 	refused   bool          // the policy refused it
+	refusedBy string        // by this rule
 	ran       bool          // it has been executed in this step, now or before a crash
 	elsewhere bool          // it ran elsewhere
 
@@ -64,7 +65,7 @@ func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, fal
 // refuse answers the call with the policy's refusal.
 func (p *plan) refuse(r approvals.Refuse, at time.Time) {
 	p.answer(refused(p.call, r, at))
-	p.refused = true
+	p.refused, p.refusedBy = true, r.Rule
 }
 
 // finished gives the plan the outcome of its execution.

@@ -61,7 +61,10 @@ func TestEventsKeepTheirShape(t *testing.T) {
 		"fulfilled": Fulfilled{Batch: "batch-17-b", Call: "call_A", By: "exporter", At: at},
 		"settled":   Settled{Batch: "batch-17-b", Call: "call_B", Status: Withdrawn, By: "ann", Reason: "run cancelled", At: at}, //nolint:misspell // as it was stored
 		"concluded": Concluded{Batch: "batch-17-b", Call: "call_B", State: Ran, Took: 1500 * time.Millisecond, At: at},
-		"resolved":  Resolved{Batch: "batch-17-b", Run: "run-17-r", At: at},
+		"concluded_refused": Concluded{
+			Batch: "batch-17-b", Call: "call_B", State: Refused, Rule: "freeze@0a1b2c3d", At: at,
+		},
+		"resolved": Resolved{Batch: "batch-17-b", Run: "run-17-r", At: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := EncodeEvent(e)

@@ -53,10 +53,12 @@ type Conclude struct {
 	At    time.Time
 }
 
-// A Conclusion is what became of one call.
+// A Conclusion is what became of one call. Rule is the rule that refused it, with the
+// version of its policy, if one did.
 type Conclusion struct {
 	Call      ToolCallID
 	Execution Execution
+	Rule      string
 }
 
 func (Conclude) command() {}
@@ -70,7 +72,8 @@ type Concluded struct {
 	Call  ToolCallID     `json:"call"`
 	State ExecutionState `json:"state"`
 	Took  time.Duration  `json:"took_ns,omitempty"`
-	By    string         `json:"by,omitempty"` // see [Execution]
+	By    string         `json:"by,omitempty"`   // see [Execution]
+	Rule  string         `json:"rule,omitempty"` // see [Conclusion]; older versions did not store it
 	At    time.Time      `json:"at,omitzero"`
 }
 
@@ -105,7 +108,7 @@ func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 		}
 		a.Execution = e
 		next = next.with(i, a)
-		events = append(events, Concluded{Batch: b.ID, Call: c.Call, State: e.State, Took: e.Took, By: e.By, At: e.At})
+		events = append(events, Concluded{Batch: b.ID, Call: c.Call, State: e.State, Took: e.Took, By: e.By, Rule: c.Rule, At: e.At})
 	}
 	if len(events) == 0 {
 		return b, nil, nil

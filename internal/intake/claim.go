@@ -236,7 +236,7 @@ func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) 
 			e.Words, e.Excerpt = "", said.Excerpt
 		}
 	}
-	s.conclude(ctx, x, call, e)
+	s.conclude(ctx, x, approvals.Conclusion{Call: call, Execution: e})
 }
 
 // stop puts on the card, and in the facts, that the policy refused a call that people
@@ -244,17 +244,18 @@ func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) 
 func (s *Service) stop(ctx context.Context, x found, call approvals.ToolCallID) {
 	if i := x.rec.call(call); i >= 0 && x.rec.Calls[i].Refused != "" {
 		kept := x.rec.Calls[i]
-		s.conclude(ctx, x, call, approvals.Execution{State: approvals.Refused, At: kept.RefusedAt, Words: cut(kept.Refused)})
+		e := approvals.Execution{State: approvals.Refused, At: kept.RefusedAt, Words: cut(kept.Refused)}
+		s.conclude(ctx, x, approvals.Conclusion{Call: call, Execution: e, Rule: kept.RefusedBy})
 	}
 }
 
-func (s *Service) conclude(ctx context.Context, x found, call approvals.ToolCallID, e approvals.Execution) {
-	if _, ok := x.remote.Batch.Approval(call); !ok {
+func (s *Service) conclude(ctx context.Context, x found, c approvals.Conclusion) {
+	if _, ok := x.remote.Batch.Approval(c.Call); !ok {
 		return
 	}
-	request := approvals.RequestID("intake:" + string(x.id) + ":" + string(call) + ":" + string(e.State))
+	request := approvals.RequestID("intake:" + string(x.id) + ":" + string(c.Call) + ":" + string(c.Execution.State))
 	_, err := s.c.Desk.Conclude(context.WithoutCancel(ctx), x.remote.Batch.ID, request, approvals.Conclude{
-		Calls: []approvals.Conclusion{{Call: call, Execution: e}}, At: s.c.Now(),
+		Calls: []approvals.Conclusion{c}, At: s.c.Now(),
 	})
 	if err != nil {
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "what became of a call is not on its card", slog.String("request", string(x.id)), slog.Any("err", err))

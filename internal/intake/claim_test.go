@@ -203,6 +203,16 @@ func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	b, err := w.store.Batch(ctx, r.Batch)
 	require.NoError(t, err)
 	require.Equal(t, approvals.Refused, b.Approvals[0].Execution.State)
+	var stopped []string
+	partition, err := approvals.Partition(string(r.ID))
+	require.NoError(t, err)
+	for e, err := range state.NewFeed(w.store).Events(ctx, partition) {
+		require.NoError(t, err)
+		if c, ok := e.(approvals.Concluded); ok && c.Batch == r.Batch {
+			stopped = append(stopped, c.Rule)
+		}
+	}
+	require.Equal(t, []string{"freeze@2"}, stopped)
 }
 
 func TestADoorIsNoWayAroundADaysLimit(t *testing.T) {

@@ -61,7 +61,8 @@ func (s *Service) lapse(ctx context.Context, x found, why string) {
 		if i < 0 || a.Status != approvals.Approved || !x.rec.Calls[i].ClaimedAt.IsZero() || x.rec.Calls[i].Refused != "" || x.rec.Here {
 			continue
 		}
-		s.conclude(ctx, x, a.Call.ID, approvals.Execution{State: approvals.NotRun, At: s.c.Now(), Words: why})
+		e := approvals.Execution{State: approvals.NotRun, At: s.c.Now(), Words: why}
+		s.conclude(ctx, x, approvals.Conclusion{Call: a.Call.ID, Execution: e})
 	}
 }
 
