@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +76,17 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 		require.ErrorContains(t, run(t.Context(), args, f.o.Environ, &strings.Builder{}, &strings.Builder{}), why, words)
 	}
 	require.Equal(t, facts[2:3], factLines(f, "--by", "service:refunds"))
+
+	page, err := os.ReadFile("../../docs/operate.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(page)
+	require.NotNil(t, block)
+	fact, err := json.Marshal(facts[1])
+	require.NoError(t, err)
+	compare := string(block[1]) + "\nimport json, sys\nprint(digest(json.loads(sys.argv[1]), sys.argv[2].encode()), end='')"
+	got, err := exec.CommandContext(t.Context(), "python3", "-c", compare, string(fact), `{"of": "a.txt"}`).Output()
+	require.NoError(t, err)
+	require.Equal(t, facts[1].Digest.String(), string(got), "what the documentation computes")
 }
 
 // What people approved may be stopped by another rule than the one that asked.
