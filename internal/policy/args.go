@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"cel.dev/cel-go/common/ast"
 )
 
 // noArgs are the arguments of a call without any.
@@ -69,6 +71,46 @@ func recased(v any, s *shape, arguments bool) bool {
 		}
 	case []any:
 		return slices.ContainsFunc(v, func(e any) bool { return recased(e, s.elem, false) })
+	}
+	return false
+}
+
+// A lookup is an argument that a condition names.
+type lookup struct {
+	of   []string // the names that lead from args to the object that it is in
+	name string
+}
+
+// lookups are the arguments that a condition names.
+func lookups(root ast.Expr) []lookup {
+	var all []lookup
+	named(root, nil, func(at, name string) {
+		if of := strings.Split(at, "."); of[0] == "args" {
+			all = append(all, lookup{of[1:], name})
+		}
+	})
+	return all
+}
+
+// respelled reports whether the arguments have a key in place of this one that differs
+// from it only in case, and of which the schema says nothing: that of a tool of a remote
+// agent is not known.
+func (l lookup) respelled(args any, s *shape) bool {
+	for _, name := range l.of {
+		object, _ := args.(map[string]any)
+		args, s = object[name], s.field(name)
+	}
+	if s != nil && s.kind != "" && len(l.of) > 0 {
+		return false // it says which keys there are, or that they are data
+	}
+	if list, ok := args.([]any); ok { // and the condition names what its items have
+		return slices.ContainsFunc(list, func(item any) bool { return lookup{name: l.name}.respelled(item, nil) })
+	}
+	object, _ := args.(map[string]any)
+	for key := range object {
+		if key != l.name && s.field(key) == nil && strings.EqualFold(key, l.name) {
+			return true
+		}
 	}
 	return false
 }

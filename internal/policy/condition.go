@@ -17,10 +17,11 @@ type condition struct {
 	program cel.Program
 	written string              // however it is spaced
 	wanted  []approvals.GroupID // the groups that it looks for
+	looked  []lookup            // the arguments that it names
 }
 
 func (c condition) of(r *rule) {
-	r.isWhen, r.when, r.written, r.wanted = true, c.program, c.written, c.wanted
+	r.isWhen, r.when, r.written, r.wanted, r.looked = true, c.program, c.written, c.wanted, c.looked
 }
 
 // condition reads a condition for these tools. If they are those of its own rule
@@ -40,7 +41,7 @@ func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	if read.written, err = cel.AstToString(parsed); err != nil {
 		read.written = when.Value
 	}
-	read.wanted = c.names.wanted(root)
+	read.wanted, read.looked = c.names.wanted(root), lookups(root)
 	for _, t := range tools {
 		p := &presence{c: c, when: when, tool: t}
 		if p.walk(root, nil, map[string]*shape{"args": t.shape}); c.Count() > before {

@@ -28,6 +28,7 @@ type rule struct {
 	isWhen     bool                // there is a condition, though it may not be sound
 	written    string              // the condition, however it is spaced; empty if there is none
 	wanted     []approvals.GroupID // the groups that it looks for
+	looked     []lookup            // the arguments that it names
 
 	reason  string // of a deny
 	summary string // of an ask: the template that says what a call does

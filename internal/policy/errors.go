@@ -11,6 +11,7 @@ var (
 	errUnlike    = errors.New("an argument has another type than what its condition compares it with")
 	errMisfit    = errors.New("the arguments don't fit the schema of the tool")
 	errRecased   = errors.New("an argument is named like another one but for upper and lower case")
+	errRespelled = errors.New("an argument is named like one that the rule looks at but for upper and lower case")
 	errMissing   = errors.New("something that its condition needs is missing")
 	errCommand   = errors.New("what its command runs cannot be read from it")
 	errCost      = errors.New("its condition would take too long")

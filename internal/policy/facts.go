@@ -30,6 +30,7 @@ type facts struct {
 	args      any
 	shellCall *shellCall          // once a rule looked at a command
 	wanted    []approvals.GroupID // what the condition at hand looks for in the requester's groups
+	looked    []lookup            // the arguments that it names
 	member    map[approvals.GroupID]membership
 }
 
@@ -91,6 +92,9 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	if name == "args" {
 		if f.args == nil {
 			f.args = f.readArgs()
+		}
+		if slices.ContainsFunc(f.looked, func(l lookup) bool { return l.respelled(f.args, f.shape) }) {
+			return types.WrapErr(errRespelled), true
 		}
 		return f.args, true
 	}
@@ -231,7 +235,7 @@ func (c counts) Find(key ref.Val) (ref.Val, bool) {
 
 // judge evaluates a condition. Its errors say nothing of the arguments.
 func (f *facts) judge(r *rule) (bool, error) {
-	f.wanted = r.wanted
+	f.wanted, f.looked = r.wanted, r.looked
 	v, _, err := r.when.Eval(f)
 	if err != nil {
 		return false, f.blame(err)
@@ -255,6 +259,8 @@ func (f *facts) blame(err error) error {
 		return errMisfit
 	case strings.Contains(s, errRecased.Error()):
 		return errRecased
+	case strings.Contains(s, errRespelled.Error()):
+		return errRespelled
 	case strings.Contains(s, errNumber.Error()):
 		return errNumber
 	case strings.Contains(s, errNaN.Error()):

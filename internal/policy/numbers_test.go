@@ -44,6 +44,36 @@ rules:
 	}
 }
 
+// Of a remote agent no schema says what an argument is called; its rule does.
+func TestAnArgumentInAnotherCaseThanInItsRuleLeavesTheRuleUnjudged(t *testing.T) {
+	p := parse(t, `
+rules:
+  - {name: forced, tools: [push], when: 'has(args.force) && args.force', deny: No.}
+  - {name: pushes, tools: [push], allow: true}
+  - {name: small, tools: [pay], when: 'args.?amount.orValue(0) <= 50', allow: true}
+  - {name: listed, tools: [copy], when: 'args.files.exists(f, has(f.over) && f.over)', deny: No.}
+  - {name: copies, tools: [copy], allow: true}
+  - {name: nested, tools: [send], when: '!("bcc" in args.to) && args.to["name"] == "ann"', allow: true}
+`, policy.Options{Remote: []string{"claude"}})
+	for tool, all := range map[string]map[string]string{
+		"push": {`{"Force":true}`: "unjudged", `{"FORCE":true,"force":false}`: "unjudged", `{"forced":true}`: "runs", `{"x":{"Force":true}}`: "runs"},
+		"copy": {`{"files":[{},{"Over":true}]}`: "unjudged", `{"files":[{"over":false}]}`: "runs"},
+		"pay":  {`{"Amount":500}`: "unjudged", `{"amount":50}`: "runs", `{"Amounts":500}`: "runs"},
+		"send": {`{"to":{"name":"ann","Bcc":"eve"}}`: "unjudged", `{"to":{"name":"ann","cc":"eve"}}`: "runs"},
+	} {
+		for args, want := range all {
+			q := call(tool, args)
+			q.Agent = "claude"
+			got := say(t, p, q)
+			if want == "unjudged" {
+				require.Contains(t, got, "could not be judged for this call: an argument is named like", args)
+				continue
+			}
+			require.Equal(t, want, got, args)
+		}
+	}
+}
+
 // Many readers of JSON take Amount for amount. A condition on amount would hold for
 // what does not run.
 func TestAnArgumentInAnotherCaseLeavesNoRuleJudgedThatLooksAtArguments(t *testing.T) {
@@ -72,6 +102,12 @@ rules:
 			require.Contains(t, say(t, p, q), "could not be judged for this call", args)
 		}
 	}
+	links := parse(t, `
+rules:
+  - {name: link, tools: [link], when: 'args.url == "a" && args.labels["env"] == "x"', allow: true}
+`, policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "link", Schema: []byte(`{"type":"object","properties":{"URL":{"type":"string"},"url":{"type":"string"},
+		"labels":{"type":"object","additionalProperties":{"type":"string"}}},"required":["url","labels"]}`)}}})
+	require.Equal(t, "runs", say(t, links, call("link", `{"url":"a","URL":"b","labels":{"env":"x","Env":"y"}}`)), "the schema has both, and labels are data")
 	require.Contains(t, say(t, p, call("pay", `{"amount":5,"Amount":500}`)), "an argument is named like another one but for upper and lower case.")
 	for _, args := range []string{`{"amount":5,"note":"x"}`, `{"amount":5,"URL":"a","url":"b"}`, `{"amount":5,"labels":{"a":"1","A":"2"}}`, `{"amount":5,"to":{"name":"Name"}}`} {
 		require.Equal(t, "runs", say(t, p, call("pay", args)), args)
