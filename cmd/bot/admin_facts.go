@@ -20,7 +20,7 @@ func adminFacts(ctx context.Context, in *call) error {
 	var want wantedFacts
 	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
 	in.flags.Func("until", "Only what happened before this `TIME`, which is written in the same way.", want.until.set)
-	in.flags.Func("by", "Only what this `PERSON` asked for or decided, or what a delegate decided in their place: a user id of Slack, such as U0123456789.", want.whose)
+	in.flags.Func("by", "Only what this `PERSON` asked for or decided, what a delegate decided in their place, or what an agent asked for whose credential they share: a user id of Slack, such as U0123456789.", want.whose)
 	in.flags.Func("agent", "Only requests of the agent with this `NAME`.", want.ofAgent)
 	asJSON := in.flags.Bool("json", false, "Write an object of JSON in each line.")
 	return administer(ctx, in, func(a admin, _ []string) error {
@@ -76,7 +76,27 @@ func (i *instant) set(value string) error {
 
 func (w wantedFacts) has(m moment) bool {
 	return !m.At.Before(w.since.Time) && (w.until.IsZero() || m.At.Before(w.until.Time)) &&
-		(w.by == "" || m.By == w.by || slices.Contains(m.DelegateOf, w.by)) && (w.agent == "" || m.Agent == w.agent)
+		(w.by == "" || m.By == w.by || slices.Contains(m.DelegateOf, w.by) || slices.Contains(m.sharedBy(), w.by)) &&
+		(w.agent == "" || m.Agent == w.agent)
+}
+
+// asker says for whom the agent asked: for a person, or for one of several.
+func (m moment) asker() string {
+	words := after(" for ", m.By)
+	for i, u := range m.sharedBy() {
+		if words += " or " + string(u); i == 0 {
+			words = " for " + string(u)
+		}
+	}
+	return words
+}
+
+// sharedBy returns the people of whom one asked, if they share the credential of the agent.
+func (m moment) sharedBy() []approvals.UserID {
+	if _, shared := m.By.Service(); !shared {
+		return nil
+	}
+	return m.Participants
 }
 
 // allFacts prints the facts of all partitions, those of each in the order in which they
@@ -173,7 +193,7 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 					m.Run, m.Agent = about.run, about.agent
 					if first {
 						about.tools[m.Call] = m.Tool
-						m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, after(" for ", m.By), m.What)
+						m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, m.asker(), m.What)
 					} else if m.Tool = about.tools[m.Call]; m.Tool != "" {
 						m.What += fmt.Sprintf(" (%s of agent %s)", m.Tool, m.Agent)
 					}

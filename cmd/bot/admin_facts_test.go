@@ -89,6 +89,27 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 	require.Equal(t, facts[1].Digest.String(), string(got), "what the documentation computes")
 }
 
+// Of the people who share a credential, one asked, and no one knows which.
+func TestTheFactsNameThoseWhoShareACredential(t *testing.T) {
+	opened := approvals.Opened{
+		Batch: "b1", Agent: "ci", Requester: approvals.ServiceUser("ci"), Participants: []approvals.UserID{"U0ANN", "U0BOB"},
+		Approvals: []approvals.CallRef{{ID: "c1", Name: "deploy"}},
+	}
+	told := func() (all []moment) {
+		factOf(opened, func(m moment) { all = append(all, m) })
+		require.Len(t, all, 1)
+		return all
+	}
+	shared := told()[0]
+	require.Equal(t, opened.Participants, shared.Participants)
+	require.Equal(t, " for U0ANN or U0BOB", shared.asker())
+	require.True(t, wantedFacts{by: "U0BOB"}.has(shared))
+
+	opened.Requester = "U0ANN" // and Bob wrote in the thread
+	require.Equal(t, " for U0ANN", told()[0].asker())
+	require.False(t, wantedFacts{by: "U0BOB"}.has(told()[0]))
+}
+
 // What people approved may be stopped by another rule than the one that asked.
 func TestTheFactOfACallThatThePolicyStoppedNamesTheRule(t *testing.T) {
 	var said []moment

@@ -120,7 +120,7 @@ func factOf(e approvals.Event, add func(moment)) {
 	switch e := e.(type) {
 	case approvals.Opened:
 		for _, c := range openedOf(e) {
-			c.At, c.Kind, c.Batch, c.Agent, c.By = e.At, factOpened, e.Batch, e.Agent, e.Requester
+			c.At, c.Kind, c.Batch, c.Agent, c.By, c.Participants = e.At, factOpened, e.Batch, e.Agent, e.Requester, e.Participants
 			add(c)
 		}
 		return

@@ -24,9 +24,10 @@ type moment struct {
 	Tool  string               `json:"tool,omitempty"`
 	By    approvals.UserID     `json:"by,omitempty"`
 
-	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"` // who is away, and in whose place the person may decide
-	Digest       approvals.Digest   `json:"digest,omitzero"`       // of what people saw; after a change, of the new arguments
-	Rule         string             `json:"rule,omitempty"`        // that asked about the call until it was settled, permitted or refused it, and the version of its policy
+	Participants []approvals.UserID `json:"participants,omitempty"` // others whose words the agent had read, or who share its credential
+	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"`  // who is away, and in whose place the person may decide
+	Digest       approvals.Digest   `json:"digest,omitzero"`        // of what people saw; after a change, of the new arguments
+	Rule         string             `json:"rule,omitempty"`         // that asked about the call until it was settled, permitted or refused it, and the version of its policy
 	Agent        string             `json:"agent,omitempty"`
 	Model        string             `json:"model,omitempty"`
 	InputTokens  int                `json:"input_tokens,omitempty"`
