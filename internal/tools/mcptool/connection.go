@@ -123,6 +123,26 @@ func (l *link) end() error {
 	return nil
 }
 
+// unanswered is called for a call that was not answered in time. It ends a program that has
+// answered nothing for twice as long as any call may take: it hangs, and no further call
+// would be answered either. A program that is slow, and gives no answer to a call that was
+// given up, answers the ping.
+func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
+	switch {
+	case l.program == nil:
+	case l.program.quiet.tooLong():
+		log.WarnContext(ctx, "an MCP server answers nothing, so its program is ended and started again",
+			slog.Duration("silent", 2*l.server.longest()))
+		_ = l.program.close()
+	default:
+		l.calls.Go(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.server.longest())
+			defer cancel()
+			_ = l.session.Ping(ctx, nil)
+		})
+	}
+}
+
 // explain returns an error without secrets, and with the last words of the
 // program. A program that was sent a call may have written its arguments, which go to
 // no log.

@@ -132,6 +132,36 @@ func TestAServerThatReadsNothingHoldsNobody(t *testing.T) {
 	}
 }
 
+// A program that hangs reads and answers no further call, and does not end by itself.
+func TestAProgramThatAnswersNothingIsStartedAgain(t *testing.T) {
+	s := stdioServer(t, "hostile")
+	s.Timeout = time.Second
+	r := start(t, s)
+	_, err := r.call("srv.deaf", `{}`)
+	require.ErrorAs(t, err, new(*agentrun.UnsureError))
+	require.Eventually(t, func() bool {
+		got, err := r.call("srv.noise", `{}`)
+		return err == nil && got == `"ok"`
+	}, time.Minute, 100*time.Millisecond)
+}
+
+// A server gives no answer to a call that was given up, and may be asked nothing for a
+// while after it.
+func TestAProgramThatDoesNotAnswerOneCallIsKept(t *testing.T) {
+	s := stdioServer(t, "hostile")
+	s.Timeout = 500 * time.Millisecond
+	r := start(t, s)
+	pid, err := r.call("srv.pid", `{}`)
+	require.NoError(t, err)
+	for range 4 { // together longer than a program that hangs is kept
+		_, err = r.call("srv.silent", `{}`)
+		require.ErrorAs(t, err, new(*agentrun.UnsureError))
+	}
+	now, err := r.call("srv.pid", `{}`)
+	require.NoError(t, err)
+	require.Equal(t, pid, now)
+}
+
 // What a server says of an error is read by people and models, and logged.
 func TestErrorsDoNotHoldSecretsOfTheConfiguration(t *testing.T) {
 	s := stdioServer(t, "hostile")

@@ -37,7 +37,8 @@ type program struct {
 	cmd    *exec.Cmd
 	in     *os.File
 	out    *os.File
-	words  tail          // of its standard error
+	words  tail // of its standard error
+	quiet  silence
 	ended  chan struct{} // it has been waited for
 	ending sync.Once
 }
@@ -107,6 +108,44 @@ func (p *program) endsWithin(d time.Duration) bool {
 	}
 }
 
+// A silence of a program lasts from the first request that has no answer until it writes
+// any message.
+type silence struct {
+	mu    sync.Mutex
+	timer *time.Timer // nil while the program is not silent
+	over  bool        // its limit has passed
+}
+
+func (s *silence) begins(limit time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(limit, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.over = s.timer == timer
+	})
+	s.timer = timer
+}
+
+func (s *silence) ends() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer, s.over = nil, false
+}
+
+func (s *silence) tooLong() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
 // stdio is the transport of a running program.
 type stdio struct {
 	program *program
@@ -117,7 +156,7 @@ type stdio struct {
 
 // Connect implements [mcp.Transport].
 func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
-	r := &lines{from: bufio.NewReaderSize(t.program.out, 64<<10), tap: t.tap, log: t.log, close: t.program.close}
+	r := &lines{from: bufio.NewReaderSize(t.program.out, 64<<10), tap: t.tap, log: t.log, heard: t.program.quiet.ends, close: t.program.close}
 	return (&mcp.IOTransport{Reader: r, Writer: &messages{t.program, t.tap, t.reads}, MaxLineLength: maxMessage}).Connect(ctx)
 }
 
@@ -134,6 +173,7 @@ func (m *messages) Write(b []byte) (int, error) {
 	defer time.AfterFunc(m.reads, func() { _ = m.program.close() }).Stop()
 	if e := m.tap.sending(b); e != nil {
 		e.leaves()
+		m.program.quiet.begins(2 * m.reads)
 	}
 	return m.program.in.Write(b)
 }
@@ -148,6 +188,7 @@ type lines struct {
 	tap   *tap
 	log   *slog.Logger
 	noise int
+	heard func() // a message has come
 	close func() error
 }
 
@@ -157,6 +198,7 @@ func (l *lines) Read(b []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.line()
 		if isMessage(line) {
+			l.heard()
 			l.tap.arrived(line)
 			l.rest = append(line, '\n')
 			break

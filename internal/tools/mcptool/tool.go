@@ -130,6 +130,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	case errors.Is(err, errTooLong):
 		return agentrun.Result{}, true, unsure("The server sent a message of more than %d MiB, so the connection to it was ended.", maxMessage>>20)
 	case limited.Err() != nil:
+		l.unanswered(ctx, t.server.log)
 		return agentrun.Result{}, true, unsure("The server did not answer within %s.", within)
 	}
 	return agentrun.Result{}, true, unsure("The connection to the server ended before it answered.")
