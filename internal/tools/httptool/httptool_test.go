@@ -387,6 +387,26 @@ func TestAToolIsGatedUnlessItOnlyReads(t *testing.T) {
 	require.True(t, tool(t, c).Spec().Annotations.ReadOnlyHint)
 }
 
+// People approve a call for where it is sent at that time, so they are asked again if an
+// operator has changed that meanwhile.
+func TestAnApprovalIsForWhereACallIsSent(t *testing.T) {
+	e := serve(t, says(200, ""))
+	c := at(e, "POST", "/v1/{order}", order)
+	approved := tool(t, c).Spec().Definition
+	require.NotEmpty(t, approved)
+
+	same := c
+	same.Headers, same.Timeout, same.Description = map[string]string{"Authorization": "Bearer renewed"}, time.Minute, "Other words."
+	require.Equal(t, approved, tool(t, same).Spec().Definition)
+
+	other := c
+	other.URL += "?dry_run=false"
+	require.NotEqual(t, approved, tool(t, other).Spec().Definition)
+	other = c
+	other.Method = "PUT"
+	require.NotEqual(t, approved, tool(t, other).Spec().Definition)
+}
+
 func sumOf(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) }
 
 // Everyone in a channel reads the card of a call, so the operator can say which

@@ -76,8 +76,13 @@ func (t *Tool) Spec() agentrun.Spec {
 	return agentrun.Spec{
 		Name: t.config.Name, Description: t.config.Description, Schema: t.config.Schema, Kind: agentrun.KindFunction,
 		Timeout: t.within() + overhead, Annotations: agentrun.Annotations{ReadOnlyHint: t.config.ReadOnly}, Effect: t.effect(),
-		WriteOnly: t.hidden,
+		WriteOnly: t.hidden, Definition: t.definition(),
 	}
+}
+
+// definition changes with what a call of the tool is sent to.
+func (t *Tool) definition() string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(t.config.Method+" "+t.config.URL)))
 }
 
 func (t *Tool) effect() agentrun.Effect {
