@@ -44,26 +44,29 @@ func TestCallsThatGoBackToTheModel(t *testing.T) {
 }
 
 // Calls that cannot be told from each other never run: the response is not
-// kept, and the model is asked for another, once. Upstream raises for two
+// kept, and the model is asked for another, once. Then people read why. Upstream raises for two
 // pending calls of one id and runs the others (rows 16, 17, 25, 37).
 func TestResponsesThatAreNotUsed(t *testing.T) {
-	for name, bad := range map[string]agentrun.Response{
-		"empty":                   says("  "),
-		"only line breaks":        says("\r\n\t\u0085"),
-		"nothing to be seen":      says(" \u200b\u2060\u00ad\u3164\u2800\ufe0f\U000e0041\n"),
-		"two pending with one id": calls([3]string{"d", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
-		"one pending, one plain":  calls([3]string{"d", "plain", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
-		"no id":                   calls([3]string{"", "plain", `{"x":1}`}),
-		"an id that is too long":  calls([3]string{strings.Repeat("i", agentrun.MaxCallID+1), "plain", `{"x":1}`}),
-		"no name":                 calls([3]string{"a", "", `{"x":1}`}),
-		"an id that is not text":  calls([3]string{"\xff", "plain", `{"x":1}`}),
-		"too many calls":          calls(manyCalls(agentrun.MaxCalls + 1)...),
-		"two with an earlier id":  calls([3]string{"p0", "plain", `{"x":1}`}, [3]string{"p0", "plain", `{"x":2}`}),
+	for name, bad := range map[string]struct {
+		response agentrun.Response
+		why      string
+	}{
+		"empty":                   {says("  "), "was empty"},
+		"only line breaks":        {says("\r\n\t\u0085"), "was empty"},
+		"nothing to be seen":      {says(" \u200b\u2060\u00ad\u3164\u2800\ufe0f\U000e0041\n"), "was empty"},
+		"two pending with one id": {calls([3]string{"d", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}), "had two tool calls with the same id"},
+		"one pending, one plain":  {calls([3]string{"d", "plain", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}), "had two tool calls with the same id"},
+		"no id":                   {calls([3]string{"", "plain", `{"x":1}`}), "had a tool call without a usable id"},
+		"an id that is too long":  {calls([3]string{strings.Repeat("i", agentrun.MaxCallID+1), "plain", `{"x":1}`}), "had a tool call without a usable id"},
+		"no name":                 {calls([3]string{"a", "", `{"x":1}`}), "had a tool call that named no tool"},
+		"an id that is not text":  {calls([3]string{"\xff", "plain", `{"x":1}`}), "had a tool call without a usable id"},
+		"too many calls":          {calls(manyCalls(agentrun.MaxCalls + 1)...), "had 65 tool calls, and at most 64 can be made at once"},
+		"two with an earlier id":  {calls([3]string{"p0", "plain", `{"x":1}`}, [3]string{"p0", "plain", `{"x":2}`}), "had two tool calls with the same id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			first := calls([3]string{"p0", "plain", `{"x":0}`})
-			run := w.say(first, bad, says("better"))
+			run := w.say(first, bad.response, says("better"))
 			require.Equal(t, agentrun.RunCompleted, run.Status)
 			require.Equal(t, []string{"plain:0"}, w.executed())
 			require.Contains(t, w.added()[2], " retry: ")
@@ -71,9 +74,10 @@ func TestResponsesThatAreNotUsed(t *testing.T) {
 			require.Equal(t, 3, run.Usage.Requests, "it was paid for")
 
 			w = newWorld(t)
-			run = w.say(first, bad, bad)
+			run = w.say(first, bad.response, bad.response)
 			require.Equal(t, agentrun.RunFailed, run.Status)
-			require.Contains(t, run.Failure, "could not be used")
+			require.Equal(t, "The model's answers could not be used, even after it was asked again: "+
+				"the last one "+bad.why+". Nothing of them was run.", run.Failure)
 			require.Equal(t, []string{"plain:0"}, w.executed())
 			require.Len(t, w.added(), 3, "neither response is kept")
 		})

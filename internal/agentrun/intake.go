@@ -23,32 +23,35 @@ const MaxCalls = 64
 // is longer is cut, and says so. The history keeps all of it.
 const MaxOutput = 100_000
 
-// unusable says, for the model, why nothing of the response is used: it has
-// nothing in it that is visible, it has too many calls, or they cannot be told
-// from each other. Such a response is not kept, so none of its calls can ever
-// run.
-func unusable(r Response) (again string) {
+// unusable says why nothing of the response is used: it has nothing in it that is visible,
+// it has too many calls, or they cannot be told from each other. Such a response is not
+// kept, so none of its calls can ever run. why is for people, and goes on from "the last
+// one"; again is for the model.
+func unusable(r Response) (why, again string) {
 	calls := r.calls()
 	if len(calls) == 0 && !strings.ContainsFunc(r.text(), visible) {
-		return "Your last response was empty. Answer, or call a tool."
+		return "was empty", "Your last response was empty. Answer, or call a tool."
 	}
 	if len(calls) > MaxCalls {
-		return fmt.Sprintf("Your last response had %d tool calls, so none of them was run. Make at most %d in one response.",
-			len(calls), MaxCalls)
+		return fmt.Sprintf("had %d tool calls, and at most %d can be made at once", len(calls), MaxCalls),
+			fmt.Sprintf("Your last response had %d tool calls, so none of them was run. Make at most %d in one response.", len(calls), MaxCalls)
 	}
 	used := map[approvals.ToolCallID]bool{}
 	for _, c := range calls {
 		switch {
 		case c.ID == "" || len(c.ID) > MaxCallID || !utf8.ValidString(string(c.ID)):
-			return "A tool call in your last response had no usable id, so none of its calls was run. Answer again."
+			return "had a tool call without a usable id",
+				"A tool call in your last response had no usable id, so none of its calls was run. Answer again."
 		case c.Name == "" || !utf8.ValidString(c.Name):
-			return "A tool call in your last response named no tool, so none of its calls was run. Answer again."
+			return "had a tool call that named no tool",
+				"A tool call in your last response named no tool, so none of its calls was run. Answer again."
 		case used[c.ID]:
-			return "A tool call in your last response had the id of another one, so none of its calls was run. Answer again, with an id of its own for every call."
+			return "had two tool calls with the same id",
+				"A tool call in your last response had the id of another one, so none of its calls was run. Answer again, with an id of its own for every call."
 		}
 		used[c.ID] = true
 	}
-	return ""
+	return "", ""
 }
 
 // visible reports whether a person sees something where r stands.

@@ -120,10 +120,11 @@ func (w *worker) answered(ctx context.Context, response Response, used func(*Run
 	if words := finishWords(response.FinishReason); words != "" {
 		return true, s.fail(ctx, used, words)
 	}
-	if again := unusable(response); again != "" {
+	if why, again := unusable(response); again != "" {
 		s.log(ctx, slog.LevelWarn, "response refused", slog.String("why", again))
 		if askedAgain(s.history) {
-			return true, s.fail(ctx, used, "The model's answers could not be used, even after it was asked again. Nothing of them was run.")
+			return true, s.fail(ctx, used, fmt.Sprintf("The model's answers could not be used, even after it was asked again: "+
+				"the last one %s. Nothing of them was run.", why))
 		}
 		return false, s.append(ctx, used, s.request(RetryPrompt{Content: again, At: s.now()}))
 	}
