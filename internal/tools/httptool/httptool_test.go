@@ -272,11 +272,11 @@ func TestAnswersAreBoundedAndReadable(t *testing.T) {
 		require.NoError(t, err, name)
 		require.JSONEq(t, x.want, got, name)
 	}
-	answer = bytes.Repeat([]byte("x"), 9<<20)
+	answer = bytes.Repeat([]byte("x"), 2<<20)
 	got, err := call(t, made, `{}`)
 	require.NoError(t, err)
 	require.Less(t, len(got), 2000)
-	require.Contains(t, got, "of more than 8388608")
+	require.Contains(t, got, "of more than 1048576")
 }
 
 // Only a request that did not leave, or one that was clearly refused, has failed.

@@ -40,7 +40,7 @@ type Tool struct {
 // The bounds of an answer.
 const (
 	maxHeaders   = 64 << 10
-	maxAnswer    = 8 << 20
+	maxAnswer    = 1 << 20 // many are read at a time, and a model reads at most [mostResult] of one
 	maxWords     = 4 << 10 // of an answer that is an error
 	maxRedirects = 3
 	overhead     = 5 * time.Second // of an execution over its request, so that the request ends first
