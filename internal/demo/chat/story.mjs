@@ -72,6 +72,9 @@ try {
   await chat.setViewportSize({ width: 390, height: 844 });
   await chat.emulateMedia({ colorScheme: "dark" });
   assert.equal(await chat.evaluate(() => document.documentElement.scrollWidth), 390, "nothing is cut off on a phone");
+  await chat.setViewportSize({ width: 320, height: 640 });
+  assert.equal(await chat.evaluate(() => document.documentElement.scrollWidth), 320, "nothing is cut off on a small phone");
+  await chat.setViewportSize({ width: 390, height: 844 });
   const button = await second.getByRole("button", { name: "Approve" }).boundingBox();
   assert.ok(button.height >= 44 && button.width >= 44, "a finger hits the buttons");
   await shot(chat, "chat-phone-dark");

@@ -299,6 +299,9 @@ async function withTheKeyboard() {
   await close(page);
 }
 
+/** narrow is the smallest phone, and a window of 1280 px that is enlarged to 400 %. */
+const narrow = { width: 320, height: 640 };
+
 /** fits says that nothing makes the page scroll sideways. */
 async function fits(page) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -315,6 +318,10 @@ async function onAPhoneInTheDark() {
   const page = await screen({ viewport: { width: 390, height: 844 }, colorScheme: "dark", hasTouch: true, isMobile: true });
   await fits(page);
   await shot(page, "20-phone-welcome");
+  await page.setViewportSize(narrow);
+  await fits(page);
+  for (const name of ["Gita Guest", "Inspector"]) await page.getByRole(name === "Inspector" ? "button" : "radio", { name }).click({ trial: true });
+  await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: /clean up the old reports/ }).tap();
   await guide(page).getByRole("button", { name: "Act as Bob" }).tap();
   await page.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
@@ -859,7 +866,7 @@ async function tooMany() {
 
 /** everyCard shows the cards that the app's own tests hold as golden files. */
 async function everyCard() {
-  const page = await screen({ viewport: { width: 390, height: 844 } });
+  const page = await screen({ viewport: narrow });
   for (const name of readdirSync(CARDS).filter((n) => /^card_.*\.json$/.test(n))) {
     const { ts } = await asTheApp("chat.postMessage", { channel: "C0OPS", text: name, blocks: JSON.parse(readFileSync(join(CARDS, name), "utf8")) });
     const line = page.locator(`.line[data-ts="${ts}"]`);
@@ -894,7 +901,7 @@ async function aTerminalPrompt() {
 
 /** everyForm shows the views that the app's own tests hold, over the workspace's: what is entered into them is read off the request. */
 async function everyForm() {
-  const page = await screen({ viewport: { width: 390, height: 844 } });
+  const page = await screen({ viewport: narrow });
   const shown = { views: [] };
   await page.route("**/sim/views?**", (route) => route.fulfill({ json: shown }));
   const sent = [];
