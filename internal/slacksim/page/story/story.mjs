@@ -944,6 +944,22 @@ async function everyForm() {
   await dialog.getByRole("heading", { name: edit.title }).waitFor();
   assert.equal(await dialog.getByLabel("to", { exact: true }).inputValue(), "changed");
 
+  // Another page of one view: it is read from its beginning, and keys still work in it.
+  const pages = [1, 2].map((n) => ({ ...read("review_open.json"), id: "VPAGES", hash: String(n), blocks: [
+    ...Array.from({ length: 30 }, (_, i) => ({ type: "section", block_id: `p${n}-${i}`, text: plain(`Line ${i} of page ${n}`) })),
+    { type: "actions", block_id: "turn" + n, elements: [{ type: "button", action_id: "turn" + n, text: plain("Turn " + n) }] },
+  ] }));
+  shown.views = [pages[0]];
+  await look();
+  await dialog.getByRole("button", { name: "Turn 1" }).focus();
+  shown.views = [pages[1]];
+  await look();
+  await dialog.getByText("Line 0 of page 2", { exact: true }).waitFor();
+  await page.waitForFunction(() => document.activeElement.closest("dialog"), null, { timeout: 5000 });
+  assert.equal(await dialog.locator(".content").evaluate((node) => node.scrollTop), 0, "the next page begins at its end");
+  shown.views = [edit];
+  await look();
+
   // A field of each kind, and what of it is sent.
   const field = (label) => dialog.getByLabel(label, { exact: true });
   await field("amount").fill("12");

@@ -34,6 +34,7 @@ function Form({ view, depth, draft, setDraft }: { view: View; depth: number; dra
   const [trouble, setTrouble] = useState("");
   const [busy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const errors = JSON.stringify(view.errors ?? {});
   const user = seen.me.id;
 
@@ -42,6 +43,11 @@ function Form({ view, depth, draft, setDraft }: { view: View; depth: number; dra
     const first = find(".wrong .field, .wrong input") ?? find("[data-focus]") ?? find(".content .field, .content input") ?? find("footer button");
     if (errors !== "{}" || !form.current?.contains(document.activeElement) || document.activeElement?.tagName === "BUTTON") first?.focus();
   }, [errors]);
+  useEffect(() => { // another page: what had the focus is gone
+    if (form.current?.contains(document.activeElement)) return;
+    content.current?.scrollTo(0, 0);
+    content.current?.focus();
+  }, [view.hash]);
 
   async function submit(e: React.FormEvent) {
     e.preventDefault();
@@ -72,7 +78,7 @@ function Form({ view, depth, draft, setDraft }: { view: View; depth: number; dra
         <span className="as">as {seen.me.real_name}</span>
         <button type="button" className="icon" aria-label="Close" onClick={() => void close(view, user, true)}><Icon name="close" /></button>
       </header>
-      <div className="content">
+      <div className="content" ref={content} tabIndex={-1}>
         {trouble && <p className="alert error" role="alert">{trouble}</p>}
         <SurfaceProvider value={surface}><Blocks of={view.blocks} /></SurfaceProvider>
       </div>
