@@ -41,7 +41,7 @@ func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Contains(t, all[0].Shown(), "Approved: ")
-	require.Contains(t, all[0].Shown(), "Decided. The agent that runs it has the answer.")
+	require.Contains(t, all[0].Shown(), "Decided. The agent that asked gets the answer.")
 }
 
 func TestARequestFromElsewhereThatNamesNoChannelIsShownInNone(t *testing.T) {
