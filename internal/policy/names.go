@@ -34,6 +34,7 @@ type names struct {
 	userAt  map[approvals.UserID]strictyaml.Mark
 	groupAt map[approvals.GroupID]strictyaml.Mark
 	called  map[string]string // the name of an id
+	refused map[string]bool   // names under groups and people that have no usable id, as in "people: ann"
 
 	// What is used otherwise than by who approves, and where.
 	looked     map[string]strictyaml.Mark // ids
@@ -58,7 +59,7 @@ func newNames(p *strictyaml.Problems) *names {
 	return &names{
 		Problems: p, groups: map[string]approvals.GroupID{}, people: map[string]approvals.UserID{},
 		managers: map[approvals.UserID]approvals.UserID{}, roles: map[string]from{}, calendars: map[string]*calendar{},
-		userAt: map[approvals.UserID]strictyaml.Mark{}, groupAt: map[approvals.GroupID]strictyaml.Mark{}, called: map[string]string{},
+		userAt: map[approvals.UserID]strictyaml.Mark{}, groupAt: map[approvals.GroupID]strictyaml.Mark{}, called: map[string]string{}, refused: map[string]bool{},
 		looked: map[string]strictyaml.Mark{}, roleAt: map[string]strictyaml.Mark{}, calendarAt: map[string]strictyaml.Mark{}, usedRoles: map[string]bool{}, usedHours: map[string]bool{},
 	}
 }
@@ -72,6 +73,7 @@ func (n *names) learn(f *fileForm) {
 		case !n.name(e.Key, "groups"):
 		case !e.Value.Written() || id == "":
 		case !groupID.MatchString(id) && !channelID.MatchString(id):
+			n.refused["groups: "+e.Key.Value] = true
 			n.Wrong(e.Value.Mark, "%q is not the id of a user group such as S0123456789, nor of a channel such as C0123456789", id)
 		case n.taken(e.Value, id):
 		case has(n.groups, e.Key.Value):
@@ -86,6 +88,7 @@ func (n *names) learn(f *fileForm) {
 		case !n.name(e.Key, "people"):
 		case !e.Value.Written() || id == "":
 		case !userID.MatchString(id):
+			n.refused["people: "+e.Key.Value] = true
 			n.Wrong(e.Value.Mark, "%q is not a user id such as U0123456789", id)
 		case n.taken(e.Value, id):
 		case has(n.people, e.Key.Value):
@@ -156,10 +159,14 @@ func (n *names) taken(t text, id string) bool {
 
 // unknown reports a name that is not defined.
 func unknown[V any](n *names, t text, kind, where string, known map[string]V) {
-	if t.Value == "" {
+	if t.Value == "" || n.refused[where+": "+t.Value] {
 		return // said before
 	}
-	n.Wrong(t.Mark, "there is no %s %q under %s%s", kind, t.Value, where, strictyaml.Hint(t.Value, slices.Sorted(maps.Keys(known))))
+	hint := strictyaml.Hint(t.Value, slices.Sorted(maps.Keys(known)))
+	if where == "people" && userID.MatchString(t.Value) || where == "groups" && (groupID.MatchString(t.Value) || channelID.MatchString(t.Value)) {
+		hint = "; give this id a name under " + where + ", and write the name here"
+	}
+	n.Wrong(t.Mark, "there is no %s %q under %s%s", kind, t.Value, where, hint)
 }
 
 func (n *names) person(t text) (approvals.UserID, bool) {
