@@ -124,13 +124,14 @@ export function MessageList({ label, messages, replies, onThread, unreadAfter, f
   const more = missed === undefined ? 0 : shown.filter((m) => m.ts >= missed).length;
   const first = unreadAfter === undefined ? undefined : shown.find((m) => m.ts > unreadAfter && m.user !== seen.me.id)?.ts;
 
-  /** settle shows the last message: its end, or its start if it is too long to see whole. */
+  /** settle shows the last message: its end, or its start if it is too long to see whole. What an empty channel says is read from its beginning. */
   function settle() {
     const node = scroller.current;
     if (!node || !stuck.current) return;
     const last = node.querySelector<HTMLElement>(".messages > :last-child");
-    const start = last ? last.getBoundingClientRect().top - node.getBoundingClientRect().top + node.scrollTop - 6 : 0;
-    node.scrollTop = last && last.offsetHeight > node.clientHeight ? start : node.scrollHeight;
+    if (!last) return;
+    const start = last.getBoundingClientRect().top - node.getBoundingClientRect().top + node.scrollTop - 6;
+    node.scrollTop = last.offsetHeight > node.clientHeight ? start : node.scrollHeight;
     set.current = node.scrollTop;
   }
   function scrolled() {
@@ -146,7 +147,7 @@ export function MessageList({ label, messages, replies, onThread, unreadAfter, f
     settle();
     scroller.current!.focus();
   }
-  useLayoutEffect(() => { stuck.current = true; }, [label, seen.me.id]);
+  useLayoutEffect(() => { stuck.current = true; scroller.current!.scrollTop = 0; }, [label, seen.me.id]);
   useLayoutEffect(() => {
     const arrived = shown.filter((m) => m.ts > known.current);
     if (!arrived.length) return;
