@@ -44,6 +44,19 @@ func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
 	require.Contains(t, all[0].Shown(), "Decided. The agent that asked gets the answer.")
 }
 
+func TestNobodyGetsAnAnswerToARequestThatItsAgentTookBack(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "C0OPS")
+	o.draw(b)
+	_, err := o.desk.Withdraw(t.Context(), b.ID, "w", approvals.Withdraw{By: "ops"})
+	require.NoError(t, err)
+	o.draw(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Contains(t, all[0].Shown(), "Closed.")
+	require.NotContains(t, all[0].Shown(), "gets the answer")
+}
+
 func TestARequestFromElsewhereThatNamesNoChannelIsShownInNone(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{})
 	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "")

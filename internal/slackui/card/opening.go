@@ -68,7 +68,10 @@ func (o opening) waits() string {
 	case o.Batch.Settled() && o.executed():
 		return ""
 	case o.Batch.Settled() && o.Batch.Executor != "":
-		return o.over() + sayExecutorHasIt
+		if o.takenBack() {
+			return o.over()
+		}
+		return o.over() + sayAskerGetsIt
 	case o.Batch.Settled():
 		return o.over() + sayContinuesIn + o.itsThread() + "."
 	case n == 1:
@@ -89,6 +92,11 @@ func (o opening) over() string {
 		return "Closed."
 	}
 	return "Decided."
+}
+
+// takenBack reports whether nobody is left who waits for an answer.
+func (o opening) takenBack() bool {
+	return !slices.ContainsFunc(o.Batch.Approvals, func(a approvals.Approval) bool { return a.Status != approvals.Withdrawn })
 }
 
 // executed reports whether it is known of an approved call what became of it:

@@ -28,7 +28,7 @@ const (
 	sayContinuesWhenPart = ". The agent continues when "
 	sayContinuesIn       = " The agent continues in "
 	sayElsewhere         = " It also waits for "
-	sayExecutorHasIt     = " The agent that asked gets the answer."
+	sayAskerGetsIt       = " The agent that asked gets the answer."
 )
 
 // A call: its arguments and what would change.
