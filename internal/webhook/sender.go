@@ -121,7 +121,7 @@ func (s *Sender) parse(e Endpoint) (*url.URL, error) {
 	case u.Scheme == "http" && plain:
 		ports = append(ports, 80)
 	case u.Scheme == "http":
-		return wrong("http is not allowed to this host: use https")
+		return wrong("http is not allowed to this host: use https, or list the host in webhooks.plain_hosts")
 	default:
 		return wrong("the URL must begin with https://")
 	}
@@ -133,7 +133,7 @@ func (s *Sender) parse(e Endpoint) (*url.URL, error) {
 	}
 	if text := u.Port(); text != "" || strings.HasSuffix(u.Host, ":") {
 		if port, err := strconv.Atoi(text); err != nil || !slices.Contains(ports, port) {
-			return wrong("the port is not allowed")
+			return wrong("the port is not allowed: list it in webhooks.ports")
 		}
 	}
 	if a, ok := dialguard.Literal(u.Hostname()); ok {
