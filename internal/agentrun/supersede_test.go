@@ -24,7 +24,7 @@ func (w *world) writes(user approvals.UserID, text string) (agentrun.Run, error)
 }
 
 const (
-	superseded = `denied: "Nobody denied this tool call; it was withdrawn before it was approved. It was not executed. ` +
+	superseded = `denied: "This tool call was not denied; it was withdrawn before it was approved. It was not executed. ` +
 		`The reason that was given, quoted: \"superseded by a newer message of the person who asked\""`
 	elsewhereToo = `denied: "This tool call was withdrawn before its result came in. Whether it was executed elsewhere is not known. ` +
 		`The reason that was given, quoted: \"superseded by a newer message of the person who asked\""`

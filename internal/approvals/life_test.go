@@ -417,4 +417,12 @@ func TestWhatTheModelReadsAboutADenial(t *testing.T) {
 	got, err = must(t, b, Expire{At: deadline}).Results(nil)
 	require.NoError(t, err)
 	require.Equal(t, ToolDenied{Message: ExpiredMessage}, got.Approvals[theCall])
+
+	// One of the two denials that would have denied it.
+	b = open(t, Requirement{Quorums: []Quorum{of(2, "ann", "bo", "cy")}, Deny: 2, Deadline: deadline})
+	for _, end := range []Command{Expire{At: deadline}, Withdraw{By: "req", At: opened}} {
+		got, err = must(t, b, say(b, "ann", Deny), end).Results(nil)
+		require.NoError(t, err)
+		require.NotContains(t, got.Approvals[theCall].(ToolDenied).Message, "Nobody denied")
+	}
 }

@@ -11,12 +11,13 @@ import (
 )
 
 // What the model reads about a call that ended without a decision. None of them
-// is a denial, and the model must not take it for one.
+// is a denial, and the model must not take it for one. Somebody may have denied it all
+// the same, where a rule needs several denials.
 const (
 	// ExpiredMessage is about a call whose deadline passed.
-	ExpiredMessage = "Nobody denied this tool call; the time to approve it ran out. It was not executed."
+	ExpiredMessage = "This tool call was not denied; the time to approve it ran out. It was not executed."
 	// WithdrawnMessage is about a call that was ended from outside.
-	WithdrawnMessage = "Nobody denied this tool call; it was withdrawn before it was approved. It was not executed."
+	WithdrawnMessage = "This tool call was not denied; it was withdrawn before it was approved. It was not executed."
 	// UnansweredMessage is about an external call that was ended from outside.
 	UnansweredMessage = "This tool call was withdrawn before its result came in. Whether it was executed elsewhere is not known."
 )

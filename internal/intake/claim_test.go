@@ -299,6 +299,7 @@ func TestAWithdrawnRequestIsOver(t *testing.T) {
 		got, err := w.Withdraw(ctx, claude, r.ID, "the user answered at the terminal")
 		require.NoError(t, err)
 		require.Equal(t, []intake.Outcome{intake.OutcomeWithdrawn, intake.OutcomeWithdrawn}, outcomes(got))
+		require.NotContains(t, got.Calls[0].Reason, "before it was approved", "it was approved")
 		require.Contains(t, got.Calls[1].Reason, "the user answered at the terminal")
 	}
 	_, err := w.Claim(ctx, claude, r.ID, "c0")

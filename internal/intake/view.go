@@ -267,11 +267,15 @@ func (x found) end(st *CallStatus) {
 	case x.rec.SupersededBy != "":
 		st.Outcome, st.Reason = OutcomeSuperseded, supersededMessage
 	case x.rec.Withdrawn && st.Outcome != OutcomeWithdrawn && st.Outcome != OutcomePending:
-		st.Outcome, st.Reason = OutcomeWithdrawn, approvals.WithdrawnMessage
+		st.Outcome, st.Reason = OutcomeWithdrawn, withdrawnMessage
 	}
 }
 
-const supersededMessage = "Nobody denied this tool call; another request took its place. It was not executed."
+// What is said of a decision that was not used.
+const (
+	supersededMessage = "This tool call was not denied; another request took its place. It was not executed."
+	withdrawnMessage  = "This tool call was not denied; its request was withdrawn before it was run. It was not executed."
+)
 
 // waits is where an external call stands.
 func (x found) waits(e approvals.External, st *CallStatus) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -95,9 +96,16 @@ func orElse(text, words string) string {
 	return text
 }
 
+// undecided is how the message about a call begins that ended without a decision: as
+// it is written, and as earlier versions wrote it.
+var undecided = []string{
+	approvals.ExpiredMessage, approvals.WithdrawnMessage,
+	"Nobody denied this tool call; the time to approve it ran out.", "Nobody denied this tool call; it was withdrawn before it was approved.",
+}
+
 // outcome returns what the model reads as the result of a call: a success as it
-// is, anything else with an opening that tells which it is. What nobody denied is not
-// called denied.
+// is, anything else with an opening that tells which it is. What ended without a
+// decision is not called denied.
 func outcome(p agentrun.ToolReturn) string {
 	text := content(p.Content)
 	var opening, rest string
@@ -105,7 +113,7 @@ func outcome(p agentrun.ToolReturn) string {
 	case agentrun.OutcomeSuccess:
 		return orElse(text, "(The tool returned an empty result.)")
 	case agentrun.OutcomeDenied:
-		if strings.HasPrefix(text, approvals.ExpiredMessage) || strings.HasPrefix(text, approvals.WithdrawnMessage) {
+		if slices.ContainsFunc(undecided, func(said string) bool { return strings.HasPrefix(text, said) }) {
 			return text
 		}
 		opening, rest = "The tool call was denied", " and was not carried out."
