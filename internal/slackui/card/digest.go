@@ -104,7 +104,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 		paras = append(paras, slack.NewRichTextList(slack.RTEListBullet, 0, rows...))
 	}
 	if all := risks(s.Risks); len(all) > 0 {
-		paras = append(paras, blockkit.Line(append([]blockkit.Span{blockkit.Styled("Severity: ", blockkit.Bold)}, all...)...))
+		paras = append(paras, blockkit.Line(append([]blockkit.Span{blockkit.Styled("Risk: ", blockkit.Bold)}, all...)...))
 	}
 	paras = append(paras,
 		blockkit.Line(append([]blockkit.Span{blockkit.Styled("Tools: ", blockkit.Bold)}, topCounts(s.Tools)...)...),
