@@ -236,9 +236,11 @@ func becomes(t *testing.T, r agentrun.ModelRequest, api openaimodel.API, file st
 // A model that reads that a call was denied tells people so, and does not ask for it again.
 func TestACallThatWasNotDecidedIsNotSaidToBeDenied(t *testing.T) {
 	for _, api := range []openaimodel.API{openaimodel.Chat, openaimodel.Responses} {
-		for _, message := range []string{approvals.ExpiredMessage, approvals.WithdrawnMessage + ` The reason that was given, quoted: "later"`,
+		for _, message := range []string{
+			approvals.ExpiredMessage, approvals.WithdrawnMessage + ` The reason that was given, quoted: "later"`,
 			// as earlier versions stored them
-			"Nobody denied this tool call; the time to approve it ran out. It was not executed.", "Nobody denied this tool call; it was withdrawn before it was approved. It was not executed."} {
+			"Nobody denied this tool call; the time to approve it ran out. It was not executed.", "Nobody denied this tool call; it was withdrawn before it was approved. It was not executed.",
+		} {
 			content, err := json.Marshal(message)
 			require.NoError(t, err)
 			sim := openaisim.New(always(openaisim.Reply{Text: "Then not."}))
