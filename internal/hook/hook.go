@@ -247,6 +247,7 @@ type question struct {
 	server   string
 	cwd      string
 	input    json.RawMessage // compact
+	text     bool            // the agent gave a text, which is in the input
 	outcome  string          // of an event after the call: ran, failed, not_run, or ended for the session
 	response string
 }

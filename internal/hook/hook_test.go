@@ -103,6 +103,20 @@ func TestTheBytesThatPeopleSeeAreThoseOfTheAgent(t *testing.T) {
 	require.Contains(t, out.String(), `"updatedInput":{"n":9007199254740993,"a":"<&>\u2028","b":1.0}`, "and those that run")
 }
 
+func TestAnInputThatIsATextRunsOnlyAsAText(t *testing.T) {
+	ask := `{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Edit","tool_input":"a\u2028\u00e9"}`
+	a := newAPI(t, "approved", "")
+	var out bytes.Buffer
+	require.NoError(t, hook.Run(t.Context(), a.config(hook.VSCode), strings.NewReader(ask), &out))
+	require.Contains(t, string(a.asked), `{"input":"a\u2028\u00e9"}`, "the bytes that people see are those of the agent")
+	for _, edited := range []string{`{"input":1}`, `{"input":"b","more":1}`, `{}`} {
+		out.Reset()
+		err := hook.Run(t.Context(), newAPI(t, "approved", edited).config(hook.VSCode), strings.NewReader(ask), &out)
+		require.ErrorContains(t, err, "something other than one text", edited)
+		require.Empty(t, out.String())
+	}
+}
+
 // Another hook of the agent may change the input of a call while people decide. The
 // answer names what they approved, except where it would be taken for an answer of the
 // person at the terminal, and where the policy decided.

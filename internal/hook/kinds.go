@@ -54,7 +54,7 @@ var forms = map[Kind]form{
 	// its own version: nobody can say where it runs.
 	Codex:  {9 * time.Minute, 12 * time.Second, true, func(string) bool { return true }, readCodex, writeCodex},
 	Cursor: {50 * time.Second, 6 * time.Second, false, nil, readCursor, writeCursor},
-	VSCode: {25 * time.Second, 2 * time.Second, true, nil, readClaude, writeClaude},
+	VSCode: {25 * time.Second, 2 * time.Second, true, nil, readVSCode, writeVSCode},
 	// Gemini CLI takes the input of the last of its hooks that names one, in their order.
 	Gemini: {50 * time.Second, 6 * time.Second, true, func(string) bool { return true }, readGemini, writeGemini},
 }
@@ -191,6 +191,34 @@ func writeClaude(_ question, v verdict) ([]byte, error) {
 		Output output `json:"hookSpecificOutput"`
 	}{o})
 }
+
+// readVSCode takes a text for the input, such as the patch of Copilot CLI, as an object
+// of one text: a card shows an object.
+func readVSCode(doc map[string]json.RawMessage) (question, error) {
+	text := doc["tool_input"]
+	if !isText(text) {
+		return readClaude(doc)
+	}
+	doc = maps.Clone(doc)
+	doc["tool_input"] = slices.Concat([]byte(`{"input":`), text, []byte("}"))
+	q, err := readClaude(doc)
+	q.text = true
+	return q, err
+}
+
+// writeVSCode names what people made of a text as a text.
+func writeVSCode(q question, v verdict) ([]byte, error) {
+	if q.text && v.input != nil {
+		doc, err := fieldsOf(v.input)
+		if err != nil || len(doc) != 1 || !isText(doc["input"]) {
+			return nil, errors.New("people changed the input to something other than one text, which this tool cannot run")
+		}
+		v.input = doc["input"]
+	}
+	return writeClaude(q, v)
+}
+
+func isText(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte(`"`)) }
 
 func readCursor(doc map[string]json.RawMessage) (question, error) {
 	q := question{decides: true}
