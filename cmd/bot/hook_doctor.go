@@ -40,6 +40,9 @@ func runHookDoctor(ctx context.Context, in *call) error {
 	_, err := exec.LookPath("codex")
 	_, there := os.Stat(p.Home + "/.codex")
 	p.Codex = err == nil || there == nil
+	_, err = exec.LookPath("gemini")
+	_, there = os.Stat(p.Home + "/.gemini")
+	p.Gemini = err == nil || there == nil
 	if p.Self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}

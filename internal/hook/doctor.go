@@ -39,6 +39,7 @@ type Place struct {
 	Project string
 	Claude  string // the program of Claude Code; empty for none
 	Codex   bool   // Codex is installed
+	Gemini  bool   // Gemini CLI is installed
 	Self    string // this program
 }
 
@@ -51,6 +52,9 @@ func Doctor(ctx context.Context, c Config, p Place) []Check {
 	all = append(all, itself(ctx, p))
 	if p.Codex {
 		all = append(all, codex(p)...)
+	}
+	if p.Gemini {
+		all = append(all, Check{Bad, "Gemini CLI hooks", "CANNOT FAIL CLOSED: with --acp, as editors start it, no hook is asked about what it does, and after a time-out or a kill of a hook the tool runs. Do not count on them as a gate"})
 	}
 	return all
 }

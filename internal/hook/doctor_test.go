@@ -47,53 +47,56 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		version, managed, user, project, token string
 		more                                   string // a file beside the managed settings
 		codex                                  string // its hooks.json
+		gemini                                 bool
 		self                                   string
 		bad                                    bool
 		says                                   string
 	}{
-		"nothing is wrong":                        {says: "asks Countersign before every tool"},
-		"a version that ignores the setting":      {version: "2.1.197 (Claude Code)", bad: true, says: "2.1.197 ignores onFailure"},
-		"a version of another time":               {version: "3.0.1", says: "3.0.1 understands"},
-		"a program without a version":             {version: "hello", bad: true, says: "does not say its version"},
-		"a failure that does not block":           {managed: change(`,"onFailure":"block"`, ""), bad: true, says: "tools run whenever Countersign is away"},
-		"a matcher that leaves tools out":         {managed: change(`"matcher":"*"`, `"matcher":"Bash"`), bad: true, says: `"Bash" leaves out`},
-		"a client that gives up first":            {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
-		"a hold that its default cuts off":        {managed: change(`,"timeout":600`, "", "hold=9m", "hold=20m"), bad: true, says: "gives up first"},
-		"a command whose exit code is lost":       {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
-		"a condition that leaves calls out":       {managed: change(`"type":"http"`, `"type":"http","if":"Bash(rm *)"`), bad: true, says: `"Bash(rm *)" leaves out`},
-		"a command that nobody waits for":         {managed: command(`"async":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
-		"a key in letters of the wrong case":      {managed: change("onFailure", "onfailure"), bad: true, says: "tools run whenever Countersign is away"},
-		"a hook that is of no known type":         {managed: change(`{"matcher"`, `{"hooks":[{"type":"webhook"}]},{"matcher"`), bad: true, says: `ignores all of its hooks: the type "webhook"`},
-		"a hook without a command":                {managed: change(`{"PreToolUse"`, `{"PermissionRequest":[{"hooks":[{"type":"command"}]}],"PreToolUse"`), bad: true, says: "does not say what it calls"},
-		"a matcher without hooks":                 {managed: change(`{"matcher"`, `{"type":"command"},{"matcher"`), bad: true, says: "has no list of hooks"},
-		"no time at all":                          {managed: change(`"timeout":600`, `"timeout":0`), bad: true, says: "not more than 0"},
-		"a command that is not there":             {managed: command(`"command":"/nowhere/bot hook ask"`), bad: true, says: "every tool runs"},
-		"a command that is not there, and blocks": {managed: command(`"command":"/nowhere/bot hook ask","onFailure":"block"`), says: "asks Countersign before every tool"},
-		"a command with its words apart":          {managed: command(`"command":"BOT","args":["hook","ask"]`), says: "asks Countersign before every tool"},
-		"a hook of another server":                {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
-		"skills whose commands nobody sees":       {managed: change(`"disableSkillShellExecution":true,`, ""), says: "commands that are written in a skill run"},
-		"hooks that others may add to":            {managed: change(`"allowManagedHooksOnly":true,`, ""), says: "allowManagedHooksOnly is not true"},
-		"managed settings that are no JSON":       {managed: "{", bad: true, says: "is not JSON"},
-		"hooks that managed settings switch off":  {managed: change(`{"allow`, `{"disableAllHooks":true,"allow`), bad: true, says: "disableAllHooks"},
-		"hooks that another file switches off":    {more: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
-		"a hook in another file":                  {managed: `{"hooks":{"PreToolUse":[]}}`, more: fine, says: "asks Countersign before every tool"},
-		"another file without hooks":              {more: `{"hooks":null}`, says: "asks Countersign before every tool"},
-		"another file that is no JSON":            {more: "{", bad: true, says: "10-more.json is not JSON"},
-		"no settings at all":                      {managed: "-", bad: true, says: "no settings ask Countersign"},
-		"settings that the agent can edit":        {managed: "-", user: fine, says: "can edit the settings of its user"},
-		"a project that switches hooks off":       {managed: "-", user: fine, project: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
-		"a project that may not switch them off":  {project: `{"disableAllHooks":true}`, says: "disableAllHooks"},
-		"a project with another token":            {project: `{"env":{"COUNTERSIGN_TOKEN":"x"}}`, says: "sets COUNTERSIGN_TOKEN"},
-		"a project with hooks of its own":         {managed: "-", user: fine, project: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}`, says: "1 other PreToolUse hooks"},
-		"a project that bypasses permissions":     {project: `{"permissions":{"defaultMode":"bypassPermissions"}}`, says: "only hooks are left"},
-		"the command hook":                        {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask --hold 2m","timeout":180}]}]}}`, says: "asks Countersign before every tool"},
-		"the command hook on an old version":      {version: "2.1.197", managed: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook","timeout":600}]}]}}`, says: "does without it"},
-		"the command hook with too little time":   {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook","timeout":60}]}]}}`, bad: true, says: "gives up first"},
-		"a token that is refused":                 {token: "worse", bad: true, says: "proves no agent"},
-		"a token that is missing":                 {token: "-", bad: true, says: "COUNTERSIGN_TOKEN"},
-		"a program that exits with another code":  {self: "exit 1", bad: true, says: "does not exit with 2"},
-		"Codex, which cannot fail closed":         {codex: "{}", bad: true, says: "CANNOT FAIL CLOSED"},
-		"Codex with a hook that breaks all hooks": {codex: `{"hooks":[{"type": "http"}]}`, bad: true, says: "no hook in it is called"},
+		"nothing is wrong":                          {says: "asks Countersign before every tool"},
+		"a version that ignores the setting":        {version: "2.1.197 (Claude Code)", bad: true, says: "2.1.197 ignores onFailure"},
+		"a version of another time":                 {version: "3.0.1", says: "3.0.1 understands"},
+		"a program without a version":               {version: "hello", bad: true, says: "does not say its version"},
+		"a failure that does not block":             {managed: change(`,"onFailure":"block"`, ""), bad: true, says: "tools run whenever Countersign is away"},
+		"a matcher that leaves tools out":           {managed: change(`"matcher":"*"`, `"matcher":"Bash"`), bad: true, says: `"Bash" leaves out`},
+		"a client that gives up first":              {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
+		"a hold that its default cuts off":          {managed: change(`,"timeout":600`, "", "hold=9m", "hold=20m"), bad: true, says: "gives up first"},
+		"a command whose exit code is lost":         {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
+		"a condition that leaves calls out":         {managed: change(`"type":"http"`, `"type":"http","if":"Bash(rm *)"`), bad: true, says: `"Bash(rm *)" leaves out`},
+		"a command that nobody waits for":           {managed: command(`"async":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
+		"a key in letters of the wrong case":        {managed: change("onFailure", "onfailure"), bad: true, says: "tools run whenever Countersign is away"},
+		"a hook that is of no known type":           {managed: change(`{"matcher"`, `{"hooks":[{"type":"webhook"}]},{"matcher"`), bad: true, says: `ignores all of its hooks: the type "webhook"`},
+		"a hook without a command":                  {managed: change(`{"PreToolUse"`, `{"PermissionRequest":[{"hooks":[{"type":"command"}]}],"PreToolUse"`), bad: true, says: "does not say what it calls"},
+		"a matcher without hooks":                   {managed: change(`{"matcher"`, `{"type":"command"},{"matcher"`), bad: true, says: "has no list of hooks"},
+		"no time at all":                            {managed: change(`"timeout":600`, `"timeout":0`), bad: true, says: "not more than 0"},
+		"a command that is not there":               {managed: command(`"command":"/nowhere/bot hook ask"`), bad: true, says: "every tool runs"},
+		"a command that is not there, and blocks":   {managed: command(`"command":"/nowhere/bot hook ask","onFailure":"block"`), says: "asks Countersign before every tool"},
+		"a command with its words apart":            {managed: command(`"command":"BOT","args":["hook","ask"]`), says: "asks Countersign before every tool"},
+		"a hook of another server":                  {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
+		"skills whose commands nobody sees":         {managed: change(`"disableSkillShellExecution":true,`, ""), says: "commands that are written in a skill run"},
+		"hooks that others may add to":              {managed: change(`"allowManagedHooksOnly":true,`, ""), says: "allowManagedHooksOnly is not true"},
+		"managed settings that are no JSON":         {managed: "{", bad: true, says: "is not JSON"},
+		"hooks that managed settings switch off":    {managed: change(`{"allow`, `{"disableAllHooks":true,"allow`), bad: true, says: "disableAllHooks"},
+		"hooks that another file switches off":      {more: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
+		"a hook in another file":                    {managed: `{"hooks":{"PreToolUse":[]}}`, more: fine, says: "asks Countersign before every tool"},
+		"another file without hooks":                {more: `{"hooks":null}`, says: "asks Countersign before every tool"},
+		"another file that is no JSON":              {more: "{", bad: true, says: "10-more.json is not JSON"},
+		"no settings at all":                        {managed: "-", bad: true, says: "no settings ask Countersign"},
+		"settings that the agent can edit":          {managed: "-", user: fine, says: "can edit the settings of its user"},
+		"a project that switches hooks off":         {managed: "-", user: fine, project: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
+		"a project that may not switch them off":    {project: `{"disableAllHooks":true}`, says: "disableAllHooks"},
+		"a project with another token":              {project: `{"env":{"COUNTERSIGN_TOKEN":"x"}}`, says: "sets COUNTERSIGN_TOKEN"},
+		"a project with hooks of its own":           {managed: "-", user: fine, project: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}`, says: "1 other PreToolUse hooks"},
+		"a project that bypasses permissions":       {project: `{"permissions":{"defaultMode":"bypassPermissions"}}`, says: "only hooks are left"},
+		"the command hook":                          {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask --hold 2m","timeout":180}]}]}}`, says: "asks Countersign before every tool"},
+		"the command hook on an old version":        {version: "2.1.197", managed: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook","timeout":600}]}]}}`, says: "does without it"},
+		"the command hook with too little time":     {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook","timeout":60}]}]}}`, bad: true, says: "gives up first"},
+		"a token that is refused":                   {token: "worse", bad: true, says: "proves no agent"},
+		"a token that is missing":                   {token: "-", bad: true, says: "COUNTERSIGN_TOKEN"},
+		"a program that exits with another code":    {self: "exit 1", bad: true, says: "does not exit with 2"},
+		"Codex, which cannot fail closed":           {codex: "{}", bad: true, says: "CANNOT FAIL CLOSED"},
+		"Gemini CLI, which asks no hook with --acp": {gemini: true, bad: true, says: "with --acp"},
+		"servers of MCP that an agent may name":     {managed: change(`"disable`, `"allowedMcpServers":[],"disable`), says: "do not say which MCP servers"},
+		"Codex with a hook that breaks all hooks":   {codex: `{"hooks":[{"type": "http"}]}`, bad: true, says: "no hook in it is called"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, bot := guarded(t), filepath.Join(t.TempDir(), "bot")
@@ -116,7 +119,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 			}
 			checks := hook.Doctor(t.Context(), hook.Config{URL: url, Token: or(c.token, "good"), Now: time.Now}, hook.Place{
 				Managed: filepath.Join(dir, "managed.json"), Home: filepath.Join(dir, "home"), Project: filepath.Join(dir, "project"),
-				Claude: script(t, "echo '"+or(c.version, "2.1.330 (Claude Code)")+"'"), Codex: c.codex != "", Self: script(t, or(c.self, "exit 2")),
+				Claude: script(t, "echo '"+or(c.version, "2.1.330 (Claude Code)")+"'"), Codex: c.codex != "", Gemini: c.gemini, Self: script(t, or(c.self, "exit 2")),
 			})
 			var out bytes.Buffer
 			good, err := hook.Print(&out, checks)
@@ -124,6 +127,27 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 			require.Equal(t, !c.bad, good, out.String())
 			require.Contains(t, out.String(), c.says)
 		})
+	}
+}
+
+func TestTheDoctorKnowsSettingsThatLeaveOutTheServersOfAnAgent(t *testing.T) {
+	for settings, named := range map[string]bool{
+		`{}`:                                  false,
+		`{"allowedMcpServers":[]}`:            false, // those of the user are added
+		`{"allowManagedMcpServersOnly":true}`: false,
+		`{"allowManagedMcpServersOnly":true,"allowedMcpServers":null}`:                    false,
+		`{"allowManagedMcpServersOnly":true,"allowedMcpServers":[]}`:                      true,
+		`{"allowManagedMcpServersOnly":true,"allowedMcpServers":[{"serverName":"desk"}]}`: true,
+		`{"strictPluginOnlyCustomization":["agents","mcp"]}`:                              true,
+		`{"strictPluginOnlyCustomization":true}`:                                          true,
+		`{"strictPluginOnlyCustomization":["hooks"]}`:                                     false,
+	} {
+		path := filepath.Join(t.TempDir(), "managed.json")
+		require.NoError(t, os.WriteFile(path, []byte(settings), 0o600))
+		var out bytes.Buffer
+		_, err := hook.Print(&out, hook.Doctor(t.Context(), hook.Config{URL: guarded(t), Token: "good", Now: time.Now}, hook.Place{Managed: path, Self: script(t, "exit 2")}))
+		require.NoError(t, err)
+		require.Equal(t, !named, strings.Contains(out.String(), "do not say which MCP servers"), settings)
 	}
 }
 
@@ -140,7 +164,7 @@ func TestTheSettingsThatAreWrittenSatisfyTheDoctor(t *testing.T) {
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NotContains(t, string(raw), "good", "the token stays in the environment")
-	require.NotContains(t, out.String(), "is not true", "nothing in them is weaker than it could be")
+	require.NotContains(t, out.String(), "is not true", "they have what takes nothing from people")
 	_, err = hook.Write(url, p)
 	require.ErrorContains(t, err, "is not overwritten")
 

@@ -3,6 +3,7 @@ package hook_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,9 @@ func TestTheSettingsOfTheExamplesGateEveryTool(t *testing.T) {
 		require.Contains(t, checks, hook.Check{Level: hook.OK, What: dir + name, Found: "asks Countersign before every tool"})
 		for _, c := range checks {
 			require.NotEqual(t, "settings", c.What)
+			if strings.Contains(c.Found, "which MCP servers") {
+				continue // a team has to name its own
+			}
 			require.False(t, c.What == dir+name && c.Level != hook.OK, c.Found)
 		}
 	}

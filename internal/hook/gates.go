@@ -27,10 +27,13 @@ func settings(p Place, c Config) []Check {
 		managed = gates && s.ManagedOnly && !s.Disabled
 		all = append(all, rows(p.Managed, gates, append(problems, s.unloadable()...))...)
 		if !s.ManagedOnly {
-			all = append(all, Check{Warn, p.Managed, "allowManagedHooksOnly is not true: other settings may add hooks that change what runs"})
+			all = append(all, Check{Warn, p.Managed, "allowManagedHooksOnly is not true: other settings may add hooks that change what runs, and mods, which run programs without being asked about"})
 		}
 		if !s.NoShell {
 			all = append(all, Check{Warn, p.Managed, "disableSkillShellExecution is not true: commands that are written in a skill run without being asked about when the skill is used"})
+		}
+		if !s.namesServers() {
+			all = append(all, Check{Warn, p.Managed, "do not say which MCP servers there may be, with allowManagedMcpServersOnly and allowedMcpServers: an agent of the user can name one in its text, whose program starts without being asked about when the agent is called"})
 		}
 		if s.Disabled {
 			all = append(all, Check{Bad, p.Managed, "disableAllHooks is true"})
@@ -133,6 +136,14 @@ func (s setting) gates(c Config) (bool, []string) {
 		}
 	}
 	return found, problems
+}
+
+// namesServers reports whether managed settings keep an agent of the user from bringing an
+// MCP server of its own.
+func (s setting) namesServers() bool {
+	surfaces, some := s.PluginOnly.([]any)
+	return s.ManagedServers && len(s.Servers) > 0 && string(s.Servers) != "null" ||
+		s.PluginOnly == true || some && slices.Contains(surfaces, any("mcp"))
 }
 
 // missing reports whether the first word of a command certainly names no program.

@@ -37,8 +37,13 @@ const margin = 15 * time.Second
 
 // A setting is what of a settings file matters here.
 type setting struct {
-	ManagedOnly bool                     `json:"allowManagedHooksOnly,omitempty"`
-	NoShell     bool                     `json:"disableSkillShellExecution,omitempty"`
+	ManagedOnly bool `json:"allowManagedHooksOnly,omitempty"`
+	NoShell     bool `json:"disableSkillShellExecution,omitempty"`
+
+	ManagedServers bool            `json:"allowManagedMcpServersOnly,omitempty"`
+	Servers        json.RawMessage `json:"allowedMcpServers,omitempty"`
+	PluginOnly     any             `json:"strictPluginOnlyCustomization,omitempty"` // true, or a list such as ["mcp"]
+
 	Disabled    bool                     `json:"disableAllHooks,omitempty"`
 	Hooks       map[string][]hookMatcher `json:"hooks,omitempty"`
 	Env         map[string]any           `json:"env,omitempty"`
@@ -200,6 +205,6 @@ func exact(v any) any {
 }
 
 var settingKeys = []string{
-	"allowManagedHooksOnly", "disableSkillShellExecution", "disableAllHooks", "hooks", "env", "permissions", "defaultMode", "matcher", "type", "url", "command", "args",
+	"allowManagedHooksOnly", "disableSkillShellExecution", "allowManagedMcpServersOnly", "allowedMcpServers", "strictPluginOnlyCustomization", "disableAllHooks", "hooks", "env", "permissions", "defaultMode", "matcher", "type", "url", "command", "args",
 	"if", "async", "timeout", "onFailure", "headers", "allowedEnvVars", "prompt", "server", "tool",
 }
