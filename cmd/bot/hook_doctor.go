@@ -43,6 +43,11 @@ func runHookDoctor(ctx context.Context, in *call) error {
 	_, err = exec.LookPath("gemini")
 	_, there = os.Stat(p.Home + "/.gemini")
 	p.Gemini = err == nil || there == nil
+	_, err = exec.LookPath("copilot")
+	_, there = os.Stat(p.Home + "/.copilot")
+	if err == nil || there == nil {
+		p.Copilot = "/etc/github-copilot/policy.d"
+	}
 	if p.Self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}

@@ -1,14 +1,18 @@
 package hook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,6 +44,7 @@ type Place struct {
 	Claude  string // the program of Claude Code; empty for none
 	Codex   bool   // Codex is installed
 	Gemini  bool   // Gemini CLI is installed
+	Copilot string // the folder of the policy hooks of Copilot CLI; empty if it is not installed
 	Self    string // this program
 }
 
@@ -52,6 +57,9 @@ func Doctor(ctx context.Context, c Config, p Place) []Check {
 	all = append(all, itself(ctx, p))
 	if p.Codex {
 		all = append(all, codex(p)...)
+	}
+	if p.Copilot != "" {
+		all = append(all, copilot(p))
 	}
 	if p.Gemini {
 		all = append(all, Check{Bad, "Gemini CLI hooks", "CANNOT FAIL CLOSED: with --acp, as editors start it, no hook is asked about what it does, and after a time-out or a kill of a hook the tool runs. Do not count on them as a gate"})
@@ -173,6 +181,25 @@ func itself(ctx context.Context, p Place) Check {
 		return Check{Bad, what, "does not exit with 2 when it fails"}
 	}
 	return Check{OK, what, "exits with 2 when it fails"}
+}
+
+// copilot says whether a hook of Copilot CLI asks that no repository can switch off.
+func copilot(p Place) Check {
+	const what = "Copilot CLI hooks"
+	files, _ := filepath.Glob(filepath.Join(p.Copilot, "*.json"))
+	for _, file := range files {
+		var doc struct {
+			Hooks map[string]json.RawMessage `json:"hooks"`
+		}
+		if json.Unmarshal(small(file), &doc) != nil || !bytes.Contains(doc.Hooks["PreToolUse"], []byte("hook ask")) {
+			continue
+		}
+		if about, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && about.Mode().Perm()&0o022 != 0 {
+			return Check{Bad, what, file + " can be written by others than its owner, so Copilot CLI ignores it, and tools run"}
+		}
+		return Check{Warn, what, file + " asks Countersign if root owns it; after a time-out of the hook the tool runs"}
+	}
+	return Check{Bad, what, "no file in " + p.Copilot + " asks Countersign: disableAllHooks in a repository that its person trusts switches off the hooks of the user, nothing says so, and tools run"}
 }
 
 // codex says loudly what no setting changes.

@@ -130,6 +130,43 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 	}
 }
 
+func TestTheDoctorFailsWhereARepositoryCanSwitchOffTheHooksOfCopilotCLI(t *testing.T) {
+	const asks = `{"version":1,"hooks":{"PreToolUse":[{"type":"command","bash":"/usr/local/bin/bot hook ask --kind vscode","timeoutSec":60}]}}`
+	for name, c := range map[string]struct {
+		policy string
+		mode   os.FileMode
+		good   bool
+		says   string
+	}{
+		"no policy":                {says: "switches off the hooks of the user"},
+		"another event":            {policy: strings.Replace(asks, "PreToolUse", "PostToolUse", 1), mode: 0o644, says: "switches off the hooks of the user"},
+		"another program":          {policy: strings.Replace(asks, "bot hook ask", "true", 1), mode: 0o644, says: "switches off the hooks of the user"},
+		"no JSON":                  {policy: "{", mode: 0o644, says: "switches off the hooks of the user"},
+		"one that everyone writes": {policy: asks, mode: 0o646, says: "can be written by others"},
+		"one that a group writes":  {policy: asks, mode: 0o664, says: "can be written by others"},
+		"one of the policy":        {policy: asks, mode: 0o644, good: true, says: "asks Countersign if root owns it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, dir := guarded(t), t.TempDir()
+			p := hook.Place{Managed: filepath.Join(dir, "managed.json"), Home: dir, Project: dir, Self: script(t, "exit 2"), Copilot: dir}
+			_, err := hook.Write(url, p)
+			require.NoError(t, err)
+			p.Copilot = filepath.Join(dir, "policy.d")
+			require.NoError(t, os.MkdirAll(p.Copilot, 0o750))
+			if c.policy != "" {
+				path := filepath.Join(p.Copilot, "countersign.json")
+				require.NoError(t, os.WriteFile(path, []byte(c.policy), 0o600))
+				require.NoError(t, os.Chmod(path, c.mode))
+			}
+			var out bytes.Buffer
+			good, err := hook.Print(&out, hook.Doctor(t.Context(), hook.Config{URL: url, Token: "good", Now: time.Now}, p))
+			require.NoError(t, err)
+			require.Equal(t, c.good, good, out.String())
+			require.Contains(t, out.String(), c.says)
+		})
+	}
+}
+
 func TestTheDoctorKnowsSettingsThatLeaveOutTheServersOfAnAgent(t *testing.T) {
 	for settings, named := range map[string]bool{
 		`{}`:                                  false,
