@@ -62,7 +62,7 @@ func Doctor(ctx context.Context, c Config, p Place) []Check {
 		all = append(all, copilot(p))
 	}
 	if p.Gemini {
-		all = append(all, Check{Bad, "Gemini CLI hooks", "CANNOT FAIL CLOSED: with --acp, as editors start it, no hook is asked about what it does, and after a time-out or a kill of a hook the tool runs. Do not count on them as a gate"})
+		all = append(all, Check{Bad, "Gemini CLI hooks", "CANNOT FAIL CLOSED: with --acp, as editors start it, no hook is asked about what it does, hooksConfig in the settings of a project can switch hooks off, and after a time-out or a kill of a hook the tool runs. Do not count on them as a gate"})
 	}
 	return all
 }

@@ -94,7 +94,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a token that is missing":                   {token: "-", bad: true, says: "COUNTERSIGN_TOKEN"},
 		"a program that exits with another code":    {self: "exit 1", bad: true, says: "does not exit with 2"},
 		"Codex, which cannot fail closed":           {codex: "{}", bad: true, says: "CANNOT FAIL CLOSED"},
-		"Gemini CLI, which asks no hook with --acp": {gemini: true, bad: true, says: "with --acp"},
+		"Gemini CLI, which asks no hook with --acp": {gemini: true, bad: true, says: "hooksConfig in the settings of a project"},
 		"servers of MCP that an agent may name":     {managed: change(`"disable`, `"allowedMcpServers":[],"disable`), says: "do not say which MCP servers"},
 		"Codex with a hook that breaks all hooks":   {codex: `{"hooks":[{"type": "http"}]}`, bad: true, says: "no hook in it is called"},
 	} {
