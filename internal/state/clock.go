@@ -21,8 +21,8 @@ type Clock struct {
 	skewed bool          // at the last comparison, so that a change is logged once
 	by     time.Duration // how far this process was ahead then, if it was too much
 	agreed time.Time     // when they agreed at the last comparison; zero if they did not
-	asked  time.Time     // when the store was asked last
-	told   time.Time     // what it told then
+	told   time.Time     // what the store told last
+	since  time.Time     // when that answer came; zero before the first one
 }
 
 // A SkewError says that the clock of this process is too far from the store's.
@@ -53,7 +53,7 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	by := before.Add(took / 2).Sub(at)
 	// How long the answer took may all be on one way, so that much is not known.
 	skewed := max(by.Abs()-took.Abs()/2, 0) > c.most
-	c.follow(ctx, before, at)
+	c.follow(ctx, before, before.Add(took), at)
 	c.note(ctx, before, by, skewed)
 	if skewed {
 		return at, &SkewError{By: by, Most: c.most}
@@ -106,12 +106,13 @@ func (c *Clock) Shown() time.Time {
 }
 
 // follow notes what the store told, and logs if its clock was set back. Due times that
-// were written before then lie further ahead than they should.
-func (c *Clock) follow(ctx context.Context, asked, told time.Time) {
+// were written before then lie further ahead than they should. How long the two answers took
+// does not count: the store told its time at some moment between asked and answered.
+func (c *Clock) follow(ctx context.Context, asked, answered, told time.Time) {
 	c.mu.Lock()
-	back := asked.Sub(c.asked) - told.Sub(c.told) // by the monotonic clock, which nobody sets
-	known := !c.asked.IsZero()
-	c.asked, c.told = asked, told
+	back := asked.Sub(c.since) - told.Sub(c.told) // by the monotonic clock, which nobody sets
+	known := !c.since.IsZero()
+	c.told, c.since = told, answered
 	c.mu.Unlock()
 	if known && back > c.most {
 		c.store.log.WarnContext(ctx, "the clock of Redis was set back; work that was put off before waits until it is there again. Run bot admin redraw, which draws the cards of open requests at once",

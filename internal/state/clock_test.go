@@ -55,7 +55,10 @@ func TestAClockThatDiffersIsRefused(t *testing.T) {
 }
 
 // wrong is a server whose clock is ahead.
-type wrong struct{ by time.Duration }
+type wrong struct {
+	by    time.Duration
+	asked func() // is called before it tells the time; nil for nothing
+}
 
 func (*wrong) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -79,6 +82,9 @@ func (w *wrong) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (w *wrong) moves(cmd redis.Cmder) {
 	if at, ok := cmd.(*redis.TimeCmd); ok {
+		if w.asked != nil {
+			w.asked()
+		}
 		at.SetVal(at.Val().Add(w.by))
 	}
 }
@@ -102,6 +108,23 @@ func TestAClockThatIsSetBackIsLogged(t *testing.T) {
 	}
 }
 
+// How long an answer takes is no difference of the clocks.
+func TestASlowAnswerIsNoClockThatIsSetBack(t *testing.T) {
+	var log bytes.Buffer
+	var passed atomic.Int64
+	client, server := statetest.Miniredis(t), &wrong{}
+	client.AddHook(server)
+	now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	s, err := state.Open(t.Context(), state.Options{Client: client, Now: now, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	c := s.Clock(30 * time.Second)
+	server.asked = func() { server.by = time.Duration(passed.Add(int64(15 * time.Second))) }
+	require.NoError(t, c.Check(t.Context()))
+	server.asked = func() {}
+	require.NoError(t, c.Check(t.Context()))
+	require.Empty(t, log.String())
+}
+
 // In a cluster each server has a clock. Processes that went by several would take work from
 // each other, and be right and wrong in turns.
 func TestProcessesOnAClusterGoByOneClock(t *testing.T) {
@@ -116,7 +139,7 @@ func TestProcessesOnAClusterGoByOneClock(t *testing.T) {
 			require.NoError(t, err)
 			n, err := strconv.Atoi(port)
 			require.NoError(t, err)
-			node.AddHook(&wrong{time.Duration(n) * time.Hour})
+			node.AddHook(&wrong{by: time.Duration(n) * time.Hour})
 		})
 		s, err := state.Open(t.Context(), state.Options{Client: client})
 		require.NoError(t, err)
