@@ -368,12 +368,13 @@ func (f *Folder) keep(ctx context.Context) {
 }
 
 // cutOff reports whether the socket of the server was removed: it never makes another one,
-// so nothing that connects from then on reaches it. Where the whole folder is gone,
-// another server could not start either.
+// so nothing that connects from then on reaches it. Where the whole folder is gone, or
+// another one is in its place, another server would not have the data.
 func (f *Folder) cutOff() bool {
-	_, socketErr := os.Lstat(socket(f.dir))
-	_, lockErr := os.Lstat(filepath.Join(f.dir, botLock))
-	return errors.Is(socketErr, fs.ErrNotExist) && lockErr == nil
+	_, err := os.Lstat(socket(f.dir))
+	held, heldErr := f.lock.Stat()
+	there, thereErr := os.Lstat(filepath.Join(f.dir, botLock))
+	return errors.Is(err, fs.ErrNotExist) && heldErr == nil && thereErr == nil && os.SameFile(held, there)
 }
 
 // sleep reports whether ctx did not end meanwhile.
