@@ -71,6 +71,9 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a command that is not there":               {managed: command(`"command":"/nowhere/bot hook ask"`), bad: true, says: "every tool runs"},
 		"a command that is not there, and blocks":   {managed: command(`"command":"/nowhere/bot hook ask","onFailure":"block"`), says: "asks Countersign before every tool"},
 		"a command with its words apart":            {managed: command(`"command":"BOT","args":["hook","ask"]`), says: "asks Countersign before every tool"},
+		"a program with a space in its path":        {managed: command(`"command":"SPACED","args":["hook","ask"]`), says: "asks Countersign before every tool"},
+		"a shell that becomes the program":          {managed: command(`"command":"exec BOT hook ask"`), says: "asks Countersign before every tool"},
+		"a shell that becomes what is not there":    {managed: command(`"command":"exec /nowhere/bot hook ask"`), bad: true, says: "every tool runs"},
 		"a hook of another server":                  {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
 		"skills whose commands nobody sees":         {managed: change(`"disableSkillShellExecution":true,`, ""), says: "commands that are written in a skill run"},
 		"hooks that others may add to":              {managed: change(`"allowManagedHooksOnly":true,`, ""), says: "allowManagedHooksOnly is not true"},
@@ -100,12 +103,16 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, bot := guarded(t), filepath.Join(t.TempDir(), "bot")
-			require.NoError(t, os.WriteFile(bot, nil, 0o700))
+			spaced := filepath.Join(t.TempDir(), "with space", "bot")
+			require.NoError(t, os.Mkdir(filepath.Dir(spaced), 0o700))
+			for _, program := range []string{bot, spaced} {
+				require.NoError(t, os.WriteFile(program, nil, 0o700))
+			}
 			or := func(v, other string) string {
 				if v == "" {
 					return other
 				}
-				return strings.TrimPrefix(strings.NewReplacer("URL", url, "BOT", bot).Replace(v), "-")
+				return strings.TrimPrefix(strings.NewReplacer("URL", url, "BOT", bot, "SPACED", spaced).Replace(v), "-")
 			}
 			dir := tree(t, map[string]string{"project/.git/HEAD": ""})
 			for path, content := range map[string]string{

@@ -117,7 +117,7 @@ func (s setting) gates(c Config) (bool, []string) {
 			if h.Async {
 				problems = append(problems, "async is true: tools run without waiting for the answer")
 			}
-			if h.Type == "command" && h.OnFailure != "block" && missing(h.Command) {
+			if h.Type == "command" && h.OnFailure != "block" && h.missing() {
 				problems = append(problems, `the program of the command is not here, and onFailure is not "block": every tool runs`)
 			}
 			limit := clientTimeout * time.Second
@@ -146,13 +146,24 @@ func (s setting) namesServers() bool {
 		s.PluginOnly == true || some && slices.Contains(surfaces, any("mcp"))
 }
 
-// missing reports whether the first word of a command certainly names no program.
-func missing(command string) bool {
-	words := strings.Fields(command)
-	if len(words) == 0 || strings.ContainsAny(words[0], "$~`'\"\\=") {
-		return false
+// missing reports whether the command certainly names no program. With args it is the
+// program, and otherwise a line for the shell.
+func (h hookEntry) missing() bool {
+	program := h.Command
+	if h.Args == nil {
+		words := strings.Fields(h.Command)
+		if len(words) > 1 && (words[0] == "exec" || words[0] == "command") {
+			words = words[1:]
+		}
+		if len(words) == 0 || strings.ContainsAny(words[0], "$~`'\"\\=") {
+			return false
+		}
+		program = words[0]
 	}
-	_, err := exec.LookPath(words[0])
+	if strings.ContainsAny(program, `/\`) && !filepath.IsAbs(program) {
+		return false // the doctor is not where the agent works
+	}
+	_, err := exec.LookPath(program)
 	return err != nil
 }
 
