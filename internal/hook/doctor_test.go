@@ -98,7 +98,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a program that exits with another code":    {self: "exit 1", bad: true, says: "does not exit with 2"},
 		"Codex, which cannot fail closed":           {codex: "{}", bad: true, says: "CANNOT FAIL CLOSED"},
 		"Gemini CLI, which asks no hook with --acp": {gemini: true, bad: true, says: "hooksConfig in the settings of a project"},
-		"servers of MCP that an agent may name":     {managed: change(`"disable`, `"allowedMcpServers":[],"disable`), says: "do not say which MCP servers"},
+		"servers of MCP that an agent may name":     {managed: change(`"disable`, `"allowedMcpServers":[],"disable`), says: "does not say which MCP servers"},
 		"Codex with a hook that breaks all hooks":   {codex: `{"hooks":[{"type": "http"}]}`, bad: true, says: "no hook in it is called"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestTheDoctorKnowsSettingsThatLeaveOutTheServersOfAnAgent(t *testing.T) {
 		var out bytes.Buffer
 		_, err := hook.Print(&out, hook.Doctor(t.Context(), hook.Config{URL: guarded(t), Token: "good", Now: time.Now}, hook.Place{Managed: path, Self: script(t, "exit 2")}))
 		require.NoError(t, err)
-		require.Equal(t, !named, strings.Contains(out.String(), "do not say which MCP servers"), settings)
+		require.Equal(t, !named, strings.Contains(out.String(), "does not say which MCP servers"), settings)
 	}
 }
 

@@ -33,7 +33,7 @@ func settings(p Place, c Config) []Check {
 			all = append(all, Check{Warn, p.Managed, "disableSkillShellExecution is not true: commands that are written in a skill run without being asked about when the skill is used"})
 		}
 		if !s.namesServers() {
-			all = append(all, Check{Warn, p.Managed, "do not say which MCP servers there may be, with allowManagedMcpServersOnly and allowedMcpServers: an agent of the user can name one in its text, whose program starts without being asked about when the agent is called"})
+			all = append(all, Check{Warn, p.Managed, "does not say which MCP servers there may be, with allowManagedMcpServersOnly and allowedMcpServers: an agent of the user can name one in its text, whose program starts without being asked about when the agent is called"})
 		}
 		if s.Disabled {
 			all = append(all, Check{Bad, p.Managed, "disableAllHooks is true"})
