@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,6 +184,13 @@ func itself(ctx context.Context, p Place) Check {
 	return Check{OK, what, "exits with 2 when it fails"}
 }
 
+// A copilotHook is a hook of Copilot CLI.
+type copilotHook struct {
+	Bash       string  `json:"bash"`
+	Powershell string  `json:"powershell"`
+	Seconds    float64 `json:"timeoutSec"`
+}
+
 // copilot says whether a hook of Copilot CLI asks that no repository can switch off.
 func copilot(p Place) Check {
 	const what = "Copilot CLI hooks"
@@ -197,10 +205,37 @@ func copilot(p Place) Check {
 		if about, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && about.Mode().Perm()&0o022 != 0 {
 			return Check{Bad, what, file + " can be written by others than its owner, so Copilot CLI ignores it, and tools run"}
 		}
+		var hooks []copilotHook
+		_ = json.Unmarshal(doc.Hooks["PreToolUse"], &hooks) // without them, nothing more is known
+		for _, h := range hooks {
+			if why := h.opens(); why != "" {
+				return Check{Bad, what, file + ": " + why}
+			}
+		}
 		return Check{Warn, what, file + " asks Countersign if root owns it; after a time-out of the hook the tool runs"}
 	}
 	return Check{Bad, what, "no file in " + p.Copilot + " asks Countersign: disableAllHooks in a repository that its person trusts switches off the hooks of the user, nothing says so, and tools run"}
 }
+
+// opens says why a tool runs past a hook that asks Countersign, or nothing.
+func (h copilotHook) opens() string {
+	command := cmp.Or(h.Bash, h.Powershell)
+	if !strings.Contains(command, "hook ask") {
+		return ""
+	}
+	limit := time.Duration(cmp.Or(h.Seconds, copilotSeconds) * float64(time.Second))
+	hold := holdOf(VSCode, strings.Fields(command))
+	switch {
+	case several(command):
+		return "the command is more than one program, so the exit code that stops a tool may be lost"
+	case limit < hold+forms[VSCode].grace+leaving:
+		return fmt.Sprintf("the timeoutSec of %s is too short for a hold of %s: Copilot CLI gives up first, and the tool runs", limit, hold)
+	}
+	return ""
+}
+
+// copilotSeconds is how long Copilot CLI waits for a hook without a timeoutSec.
+const copilotSeconds = 30
 
 // codex says loudly what no setting changes.
 func codex(p Place) []Check {

@@ -145,13 +145,17 @@ func TestTheDoctorFailsWhereARepositoryCanSwitchOffTheHooksOfCopilotCLI(t *testi
 		good   bool
 		says   string
 	}{
-		"no policy":                {says: "switches off the hooks of the user"},
-		"another event":            {policy: strings.Replace(asks, "PreToolUse", "PostToolUse", 1), mode: 0o644, says: "switches off the hooks of the user"},
-		"another program":          {policy: strings.Replace(asks, "bot hook ask", "true", 1), mode: 0o644, says: "switches off the hooks of the user"},
-		"no JSON":                  {policy: "{", mode: 0o644, says: "switches off the hooks of the user"},
-		"one that everyone writes": {policy: asks, mode: 0o646, says: "can be written by others"},
-		"one that a group writes":  {policy: asks, mode: 0o664, says: "can be written by others"},
-		"one of the policy":        {policy: asks, mode: 0o644, good: true, says: "asks Countersign if root owns it"},
+		"no policy":                   {says: "switches off the hooks of the user"},
+		"another event":               {policy: strings.Replace(asks, "PreToolUse", "PostToolUse", 1), mode: 0o644, says: "switches off the hooks of the user"},
+		"another program":             {policy: strings.Replace(asks, "bot hook ask", "true", 1), mode: 0o644, says: "switches off the hooks of the user"},
+		"no JSON":                     {policy: "{", mode: 0o644, says: "switches off the hooks of the user"},
+		"one that everyone writes":    {policy: asks, mode: 0o646, says: "can be written by others"},
+		"one that a group writes":     {policy: asks, mode: 0o664, says: "can be written by others"},
+		"one with too little time":    {policy: strings.Replace(asks, "60", "20", 1), mode: 0o644, says: "Copilot CLI gives up first"},
+		"one that holds for longer":   {policy: strings.Replace(asks, "vscode", "vscode --hold 9m", 1), mode: 0o644, says: "Copilot CLI gives up first"},
+		"one whose exit code is lost": {policy: strings.Replace(asks, "vscode", "vscode || true", 1), mode: 0o644, says: "exit code"},
+		"one without a time":          {policy: strings.Replace(asks, `,"timeoutSec":60`, "", 1), mode: 0o644, good: true, says: "asks Countersign if root owns it"},
+		"one of the policy":           {policy: asks, mode: 0o644, good: true, says: "asks Countersign if root owns it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, dir := guarded(t), t.TempDir()

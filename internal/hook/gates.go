@@ -127,7 +127,7 @@ func (s setting) gates(c Config) (bool, []string) {
 			if limit <= hold+margin {
 				problems = append(problems, fmt.Sprintf("the timeout of %s is not %s longer than the hold of %s: Claude Code gives up first", limit, margin, hold))
 			}
-			if strings.ContainsAny(h.Command, "|&;\n") {
+			if several(h.Command) {
 				problems = append(problems, "the command is more than one program, so the exit code that stops a tool may be lost")
 			}
 			if strings.HasPrefix(h.URL, "http:") && strings.HasPrefix(c.URL, "https:") {
@@ -208,17 +208,25 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 		if at < 1 || !strings.HasPrefix(filepath.Base(words[at-1]), "bot") {
 			return false, 0
 		}
-		hold := forms[ClaudeCode].hold
-		for i, w := range words {
-			if w == "--hold" && i+1 < len(words) {
-				if d, err := time.ParseDuration(words[i+1]); err == nil {
-					hold = d
-				}
-			}
-		}
-		return true, hold
+		return true, holdOf(ClaudeCode, words)
 	}
 	return false, 0
+}
+
+// several reports whether a command for the shell is more than one program.
+func several(command string) bool { return strings.ContainsAny(command, "|&;\n") }
+
+// holdOf returns how long a command for this kind of agent holds a call.
+func holdOf(kind Kind, words []string) time.Duration {
+	hold := forms[kind].hold
+	for i, w := range words {
+		if w == "--hold" && i+1 < len(words) {
+			if d, err := time.ParseDuration(words[i+1]); err == nil {
+				hold = d
+			}
+		}
+	}
+	return hold
 }
 
 // weakens lists what settings that an agent can edit do to the gate.
