@@ -205,7 +205,7 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 	case "command":
 		words := append(strings.Fields(h.Command), h.Args...)
 		at := slices.Index(words, "hook")
-		if at < 1 || !strings.HasPrefix(filepath.Base(words[at-1]), "bot") {
+		if at < 1 || !strings.HasPrefix(filepath.Base(words[at-1]), "bot") || !slices.Contains(words[at:], "ask") {
 			return false, 0
 		}
 		return true, holdOf(ClaudeCode, words)
