@@ -358,7 +358,7 @@ func (f *Folder) keep(ctx context.Context) {
 				return
 			}
 			wait = min(2*wait, longestWait)
-			err := f.start(ctx)
+			err := f.startAgain(ctx)
 			if err == nil {
 				break
 			}
@@ -367,14 +367,27 @@ func (f *Folder) keep(ctx context.Context) {
 	}
 }
 
+// startAgain starts a server unless the data is no longer here.
+func (f *Folder) startAgain(ctx context.Context) error {
+	if !f.isHere() {
+		return fmt.Errorf("the folder with the data is no longer at %s: put it back", f.dir)
+	}
+	return f.start(ctx)
+}
+
+// isHere reports whether the folder that the bot has locked is still at its path. A server
+// on another one would not have the data.
+func (f *Folder) isHere() bool {
+	held, err := f.lock.Stat()
+	there, thereErr := os.Lstat(filepath.Join(f.dir, botLock))
+	return err == nil && thereErr == nil && os.SameFile(held, there)
+}
+
 // cutOff reports whether the socket of the server was removed: it never makes another one,
-// so nothing that connects from then on reaches it. Where the whole folder is gone, or
-// another one is in its place, another server would not have the data.
+// so nothing that connects from then on reaches it.
 func (f *Folder) cutOff() bool {
 	_, err := os.Lstat(socket(f.dir))
-	held, heldErr := f.lock.Stat()
-	there, thereErr := os.Lstat(filepath.Join(f.dir, botLock))
-	return errors.Is(err, fs.ErrNotExist) && heldErr == nil && thereErr == nil && os.SameFile(held, there)
+	return errors.Is(err, fs.ErrNotExist) && f.isHere()
 }
 
 // sleep reports whether ctx did not end meanwhile.

@@ -128,6 +128,32 @@ func TestAServerWhoseSocketIsRemovedIsStartedAgainWithItsData(t *testing.T) {
 	require.Contains(t, said.String(), "the socket of redis-server was removed")
 }
 
+// A server on a folder that was put in the place of the one with the data would be empty.
+func TestAServerIsNotStartedOnAnotherFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(statetest.Folder(t), "data")
+	f, said := open(t, dir)
+	c := client(t, f.URL())
+	require.NoError(t, c.Set(t.Context(), "key", "kept", 0).Err())
+	require.NoError(t, os.Rename(dir, dir+".moved"))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bot.lock"), nil, 0o600))
+	_ = c.ShutdownNoSave(t.Context()).Err()
+	eventually(t, "the folder is missed", func() bool {
+		return strings.Contains(said.String(), "the folder with the data is no longer at "+dir)
+	})
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1, "nothing was written there")
+
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.Rename(dir+".moved", dir))
+	eventually(t, "the data is there again", func() bool {
+		value, err := client(t, f.URL()).Get(t.Context(), "key").Result()
+		return err == nil && value == "kept"
+	})
+}
+
 // What a machine that fails leaves at the end of the log is a part of a write that
 // nobody was told of.
 func TestALogWithATornEndIsRead(t *testing.T) {
