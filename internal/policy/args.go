@@ -92,24 +92,28 @@ func lookups(root ast.Expr) []lookup {
 	return all
 }
 
-// respelled reports whether the arguments have a key in place of this one that differs
-// from it only in case, and of which the schema says nothing: that of a tool of a remote
-// agent is not known.
-func (l lookup) respelled(args any, s *shape) bool {
-	for _, name := range l.of {
-		object, _ := args.(map[string]any)
-		args, s = object[name], s.field(name)
-	}
-	if s != nil && s.kind != "" && len(l.of) > 0 {
-		return false // it says which keys there are, or that they are data
-	}
-	if list, ok := args.([]any); ok { // and the condition names what its items have
-		return slices.ContainsFunc(list, func(item any) bool { return lookup{name: l.name}.respelled(item, nil) })
-	}
-	object, _ := args.(map[string]any)
-	for key := range object {
-		if key != l.name && s.field(key) == nil && strings.EqualFold(key, l.name) {
-			return true
+// respelled reports whether args have a key in place of this one that differs from it
+// only in case, and of which the schema says nothing: that of a tool of a remote agent is
+// not known. arguments is whether args are all the arguments of the call.
+func (l lookup) respelled(args any, s *shape, arguments bool) bool {
+	switch args := args.(type) {
+	case []any: // the condition names what its items have
+		var items *shape
+		if s != nil {
+			items = s.elem
+		}
+		return slices.ContainsFunc(args, func(item any) bool { return l.respelled(item, items, false) })
+	case map[string]any:
+		if len(l.of) > 0 {
+			return lookup{l.of[1:], l.name}.respelled(args[l.of[0]], s.field(l.of[0]), false)
+		}
+		if s != nil && s.kind != "" && !arguments {
+			return false // it says which keys there are, or that they are data
+		}
+		for key := range args {
+			if key != l.name && s.field(key) == nil && strings.EqualFold(key, l.name) {
+				return true
+			}
 		}
 	}
 	return false

@@ -93,7 +93,7 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		if f.args == nil {
 			f.args = f.readArgs()
 		}
-		if slices.ContainsFunc(f.looked, func(l lookup) bool { return l.respelled(f.args, f.shape) }) {
+		if slices.ContainsFunc(f.looked, func(l lookup) bool { return l.respelled(f.args, f.shape, true) }) {
 			return types.WrapErr(errRespelled), true
 		}
 		return f.args, true

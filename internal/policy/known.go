@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
 
 	"github.com/countersign/countersign/internal/strictyaml"
 )
@@ -99,12 +101,7 @@ func (c *checker) zone(when text, e ast.Expr) {
 // in a list of some, by the chain of its names. What goes over a list stands
 // for it.
 func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
-	at := func(e ast.Expr) string {
-		if e.Kind() == ast.IdentKind && vars[e.AsIdent()] != "" {
-			return vars[e.AsIdent()]
-		}
-		return chain(e)
-	}
+	at := func(e ast.Expr) string { return place(e, vars) }
 	switch e.Kind() {
 	case ast.CallKind:
 		args := e.AsCall().Args()
@@ -126,6 +123,7 @@ func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 			inside = map[string]string{}
 		}
 		inside[e.AsComprehension().IterVar()] = at(e.AsComprehension().IterRange())
+		inside[e.AsComprehension().AccuVar()] = at(e.AsComprehension().AccuInit()) // of optMap
 		named(e.AsComprehension().IterRange(), vars, each)
 		for _, part := range children(e)[1:] {
 			named(part, inside, each)
@@ -136,6 +134,41 @@ func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 	for _, part := range children(e) {
 		named(part, vars, each)
 	}
+}
+
+// place is [chain] where a variable stands for another place, as for each item of a list.
+// An item of a list by its number, and what is optional, is in the same place.
+func place(e ast.Expr, vars map[string]string) string {
+	of, name := e, ""
+	switch e.Kind() {
+	case ast.IdentKind:
+		return cmp.Or(vars[e.AsIdent()], e.AsIdent())
+	case ast.SelectKind:
+		of, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
+	case ast.CallKind:
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case "value", "orValue":
+			if call.IsMemberFunction() {
+				return place(call.Target(), vars)
+			}
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			of = call.Args()[0]
+			if _, number := literal[types.Int](call.Args()[1]); number {
+				return place(of, vars)
+			}
+			s, _ := literal[types.String](call.Args()[1])
+			name = string(s)
+		}
+	default:
+	}
+	if !plainName.MatchString(name) {
+		return ""
+	}
+	if at := place(of, vars); at != "" {
+		return at + "." + name
+	}
+	return ""
 }
 
 // children are the parts of an expression; of a comprehension what it goes over

@@ -54,11 +54,20 @@ rules:
   - {name: listed, tools: [copy], when: 'args.files.exists(f, has(f.over) && f.over)', deny: No.}
   - {name: copies, tools: [copy], allow: true}
   - {name: nested, tools: [send], when: '!("bcc" in args.to) && args.to["name"] == "ann"', allow: true}
+  - {name: optional, tools: [sync], when: 'args.?opts.?force.orValue(false)', deny: No.}
+  - {name: mapped, tools: [sync], when: 'args.?opts.optMap(o, has(o.hard) && o.hard).orValue(false)', deny: No.}
+  - {name: first, tools: [sync], when: 'has(args.files) && has(args.files[0].over) && args.files[0].over', deny: No.}
+  - {name: parts, tools: [sync], when: 'has(args.sets) && args.sets.exists(s, s.parts.exists(p, has(p.meta) && has(p.meta.over) && p.meta.over))', deny: No.}
+  - {name: syncs, tools: [sync], allow: true}
 `, policy.Options{Remote: []string{"claude"}})
 	for tool, all := range map[string]map[string]string{
 		"push": {`{"Force":true}`: "unjudged", `{"FORCE":true,"force":false}`: "unjudged", `{"forced":true}`: "runs", `{"x":{"Force":true}}`: "runs"},
 		"copy": {`{"files":[{},{"Over":true}]}`: "unjudged", `{"files":[{"over":false}]}`: "runs"},
 		"pay":  {`{"Amount":500}`: "unjudged", `{"amount":50}`: "runs", `{"Amounts":500}`: "runs"},
+		"sync": {
+			`{"opts":{"Force":true}}`: "unjudged", `{"opts":{"Hard":true}}`: "unjudged", `{"files":[{"Over":true}]}`: "unjudged",
+			`{"sets":[{"parts":[{},{"meta":{"Over":true}}]}]}`: "unjudged", `{"sets":[{"Over":true,"parts":[{"meta":{"over":false}}]}]}`: "runs",
+		},
 		"send": {`{"to":{"name":"ann","Bcc":"eve"}}`: "unjudged", `{"to":{"name":"ann","cc":"eve"}}`: "runs"},
 	} {
 		for args, want := range all {
