@@ -30,7 +30,8 @@ type facts struct {
 	args      any
 	shellCall *shellCall          // once a rule looked at a command
 	wanted    []approvals.GroupID // what the condition at hand looks for in the requester's groups
-	looked    []lookup            // the arguments that it names
+	looked    []lookup            // the arguments that it names, until they were looked for
+	respelled bool                // one of them has a key in its place that differs only in case
 	member    map[approvals.GroupID]membership
 }
 
@@ -93,7 +94,9 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		if f.args == nil {
 			f.args = f.readArgs()
 		}
-		if slices.ContainsFunc(f.looked, func(l lookup) bool { return l.respelled(f.args, f.shape, true) }) {
+		f.respelled = f.respelled || slices.ContainsFunc(f.looked, func(l lookup) bool { return l.respelled(f.args, f.shape, true) })
+		f.looked = nil // a condition that goes over a list asks for args with each item
+		if f.respelled {
 			return types.WrapErr(errRespelled), true
 		}
 		return f.args, true
@@ -235,7 +238,7 @@ func (c counts) Find(key ref.Val) (ref.Val, bool) {
 
 // judge evaluates a condition. Its errors say nothing of the arguments.
 func (f *facts) judge(r *rule) (bool, error) {
-	f.wanted, f.looked = r.wanted, r.looked
+	f.wanted, f.looked, f.respelled = r.wanted, r.looked, false
 	v, _, err := r.when.Eval(f)
 	if err != nil {
 		return false, f.blame(err)

@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,6 +83,21 @@ rules:
 			require.Equal(t, want, got, args)
 		}
 	}
+}
+
+// A condition that compares each item of a list with an argument asks for the arguments
+// with each of them.
+func TestALongListIsJudgedSoon(t *testing.T) {
+	p := parse(t, `
+rules:
+  - {name: forced, tools: [push], when: 'args.files.exists(f, f.x == args.y)', deny: No.}
+  - {name: pushes, tools: [push], allow: true}
+`, policy.Options{Remote: []string{"claude"}})
+	q := call("push", `{"y":1,"files":[`+strings.Repeat(`{"x":2},`, 20_000)+`{"x":2}]}`)
+	q.Agent = "claude"
+	began := time.Now()
+	require.Equal(t, "runs", say(t, p, q))
+	require.Less(t, time.Since(began), 10*time.Second) // 30 ms; in the square of the list, 30 s
 }
 
 // Many readers of JSON take Amount for amount. A condition on amount would hold for
