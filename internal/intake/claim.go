@@ -58,8 +58,9 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		kept.Refused, kept.RefusedBy, kept.RefusedAt = cmp.Or(refused.Reason, "The policy refuses it."), refused.Rule, now.UTC()
 		x.rec = rec.with(i, kept)
-		err = cmp.Or(s.save(ctx, string(id), recordMemo, x.rec, version), err)
-		if !errors.Is(err, approvals.ErrConflict) {
+		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
+			err = unsaved // it may be claimed yet; if this was stored all the same, the next claim shows it
+		} else {
 			s.stop(ctx, x, call)
 		}
 	}

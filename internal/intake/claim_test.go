@@ -180,6 +180,32 @@ func TestTheNextClaimShowsThatThePolicyRefusedTheFirst(t *testing.T) {
 	require.Equal(t, approvals.Execution{State: approvals.Refused, At: refused, Words: "frozen"}, b.Approvals[0].Execution)
 }
 
+// An unkept store takes no change of a record.
+type unkept struct{ *state.Store }
+
+func (unkept) CommitMemo(context.Context, string, string, []byte, int64, int64) error {
+	return errors.New("Redis is away")
+}
+
+// A refusal that was not stored is none: the call may be claimed, and its card must not say
+// that the policy stopped it.
+func TestARefusalThatWasNotStoredIsNotShown(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	w.policy.set("write", approvals.Refuse{Reason: "frozen", Rule: "freeze@2"})
+	away, err := intake.New(intake.Config{Store: unkept{w.store}, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
+	require.NoError(t, err)
+	_, err = away.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorContains(t, err, "Redis is away")
+	w.policy.set("write", approvals.Permit{})
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	b, err := w.store.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Claimed, b.Approvals[0].Execution.State)
+}
+
 func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	r := w.ask(ask("x", "write", "free"))
