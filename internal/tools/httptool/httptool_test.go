@@ -272,11 +272,18 @@ func TestAnswersAreBoundedAndReadable(t *testing.T) {
 		require.NoError(t, err, name)
 		require.JSONEq(t, x.want, got, name)
 	}
-	answer = bytes.Repeat([]byte("x"), 2<<20)
-	got, err := call(t, made, `{}`)
-	require.NoError(t, err)
-	require.Less(t, len(got), 2000)
-	require.Contains(t, got, "of more than 1048576")
+	for long, want := range map[string]string{
+		"x":        "of more than 1048576",
+		"\xff\x00": `{"status":200,"note":"The answer is no text, so it is not shown. It has more than 1048576 bytes."}`,
+		"aé世😀":     "of more than 1048576", // the last character that is read is cut
+		"é世😀aa":    "of more than 1048576",
+	} {
+		answer = bytes.Repeat([]byte(long), 2<<20)
+		got, err := call(t, made, `{}`)
+		require.NoError(t, err)
+		require.Less(t, len(got), 2000)
+		require.Contains(t, got, want)
+	}
 }
 
 // Only a request that did not leave, or one that was clearly refused, has failed.

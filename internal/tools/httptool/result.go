@@ -33,9 +33,16 @@ func (t *Tool) result(status int, content []byte) agentrun.Result {
 	long := len(content) > maxAnswer
 	content = content[:min(len(content), maxAnswer)]
 	text := t.conceal(string(content))
+	for i := 1; long && i < utf8.UTFMax; i++ { // its last character may be cut
+		if r, n := utf8.DecodeLastRuneInString(text); r == utf8.RuneError && n == 1 {
+			text = text[:len(text)-1]
+		}
+	}
 	switch {
 	case len(content) == 0:
-	case !utf8.ValidString(text) && !long:
+	case !utf8.ValidString(text) && long:
+		a.Note = fmt.Sprintf("The answer is no text, so it is not shown. It has more than %d bytes.", maxAnswer)
+	case !utf8.ValidString(text):
 		sum := sha256.Sum256(content)
 		a.Bytes, a.SHA256, a.Note = len(content), hex.EncodeToString(sum[:]), "The answer is no text, so it is not shown."
 	case len(text) <= room && approvals.CheckJSON([]byte(text), maxDepth) == nil:
