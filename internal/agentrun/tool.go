@@ -53,9 +53,9 @@ type Spec struct {
 	WriteOnly     []string      // arguments that people see as a length only, as in [approvals.HiddenAt]
 	Summary       string        // a template that says what a call does, as in package summary; checked when tools are loaded
 	Annotations   Annotations
-	// Definition names how the tool is defined, if somebody else may change that, for
-	// example by a digest. An approval is for the definition by which people were asked:
-	// they are asked again if it is another one when the call is to run.
+	// Definition names how the tool is defined, for example by a digest; it is empty if that
+	// cannot change while people are asked. An approval is for the definition by which people
+	// were asked: they are asked again if it is another one when the call is to run.
 	Definition string
 	Preview    *Previewer // nil: nothing is said of what a call would change
 	// Effect says what a second execution of a call would do; see [Agent] for who
