@@ -85,7 +85,8 @@ func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 	if cmd.At.IsZero() {
 		return b, nil, fmt.Errorf("%w: a command needs a time", ErrInvalid)
 	}
-	if !b.Settled() && !slices.ContainsFunc(cmd.Calls, Conclusion.early) {
+	late := func(c Conclusion) bool { return !c.early() }
+	if !b.Settled() && (len(cmd.Calls) == 0 || slices.ContainsFunc(cmd.Calls, late)) {
 		return b, nil, fmt.Errorf("batch %s: %w", b.ID, ErrOpen)
 	}
 	next := b

@@ -77,4 +77,8 @@ func TestNothingIsConcludedBeforeEverythingIsSettled(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = b.Apply(concluding("a", Execution{State: Ran}))
 	require.ErrorIs(t, err, ErrOpen)
+	mixed := concluding("a", Execution{State: Refused})
+	mixed.Calls = append(mixed.Calls, concluding("a", Execution{State: Ran}).Calls...)
+	_, _, err = b.Apply(mixed)
+	require.ErrorIs(t, err, ErrOpen, "one of them may be known early, the other one not")
 }
