@@ -8,6 +8,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -82,13 +83,14 @@ func (w wantedFacts) has(m moment) bool {
 
 // asker says for whom the agent asked: for a person, or for one of several.
 func (m moment) asker() string {
-	words := after(" for ", m.By)
-	for i, u := range m.sharedBy() {
-		if words += " or " + string(u); i == 0 {
-			words = " for " + string(u)
-		}
+	var people []string
+	for _, u := range m.sharedBy() {
+		people = append(people, string(u))
 	}
-	return words
+	if len(people) == 0 {
+		return after(" for ", m.By)
+	}
+	return " for " + strings.Join(people, " or ")
 }
 
 // sharedBy returns the people of whom one asked, if they share the credential of the agent.

@@ -158,8 +158,8 @@ func ReadEnvironment(environ []string) (Environment, error) {
 			value = cmp.Or(value, text)
 		}
 		if v.Secret && strings.ContainsFunc(value, neverInSecrets) {
-			problems = append(problems, fmt.Errorf("%s: it has a line break or a character that does not show in it; "+
-				"give it one secret, from a file without a byte order mark and with the line ends of Unix", v.Name))
+			problems = append(problems, fmt.Errorf("%s: it has a line break or an invisible character in it, such as a byte order mark "+
+				"or a carriage return of Windows; set it to the secret alone", v.Name))
 		}
 		if value == "" {
 			value = v.Preset

@@ -79,10 +79,10 @@ func TestSecretsComeFromFiles(t *testing.T) {
 
 // What an editor or a copy has left in a secret is said when the program starts: Slack, or
 // the provider of the model, would only say that the secret is wrong.
-func TestASecretHasNoCharacterThatDoesNotShow(t *testing.T) {
+func TestASecretHasNoInvisibleCharacter(t *testing.T) {
 	for _, secret := range []string{"xoxb-old\nxoxb-new", "\ufeffxoxb-new", "xoxb-n\x00ew"} {
 		e, err := ReadEnvironment([]string{"SLACK_SIGNING_SECRET=s", "OPENAI_API_KEY=any text", "SLACK_BOT_TOKEN_FILE=" + write(t, secret)})
-		require.ErrorContains(t, err, "SLACK_BOT_TOKEN: it has a line break or a character that does not show in it; give it one secret")
+		require.ErrorContains(t, err, "SLACK_BOT_TOKEN: it has a line break or an invisible character in it")
 		require.Len(t, Problems(err), 1)
 		require.NotContains(t, err.Error(), "new")
 		_, err = ReadEnvironment([]string{"SLACK_SIGNING_SECRET=s\r", "OPENAI_API_KEY=k", "SLACK_BOT_TOKEN=x"})

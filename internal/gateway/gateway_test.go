@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -604,6 +605,7 @@ func TestResultsThatAreNoObjectsAreForClientsThatCanReadThem(t *testing.T) {
 		c := p.speaking(token, version)
 		list, err := c.session.ListTools(t.Context(), nil)
 		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "srv_object" }))
 		for _, tool := range list.Tools {
 			object := tool.Name == "srv_object"
 			require.Equal(t, object || newer && tool.Name == "srv_list", tool.OutputSchema != nil, "%s in %s", tool.Name, version)
