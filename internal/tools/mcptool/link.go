@@ -1,0 +1,192 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A link is an open connection to a server.
+type link struct {
+	server  Server
+	session *mcp.ClientSession
+	program *program // of a server over stdio
+	tap     *tap
+	called  atomic.Bool   // it was sent a call
+	changed chan struct{} // the server says that its list has changed
+	said    atomic.Int64  // how often it said so
+	read    int64         // how often it had when its list was asked for; guarded by [connection.mu]
+	lost    chan struct{} // the connection has ended
+	why     error         // it has; to be read after that
+
+	calls sync.WaitGroup // that are under way; [connection.current] adds to it
+
+	spent chan struct{} // another one has to take its place
+	once  sync.Once     // closes spent
+}
+
+// spend notes that the stream has ended on which the server says that its list has
+// changed, or that the server has forgotten the session.
+func (l *link) spend() { l.once.Do(func() { close(l.spent) }) }
+
+// retire ends the link once its calls are over. It is not the current one any more.
+func (l *link) retire() {
+	go func() {
+		l.calls.Wait()
+		_ = l.end()
+	}()
+}
+
+// dial starts or reaches the server.
+func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), spent: make(chan struct{})}
+	var transport mcp.Transport
+	if s.Command != "" {
+		if l.program, err = startProgram(s); err != nil {
+			return nil, err
+		}
+		transport = &stdio{l.program, l.tap, log, s.longest()}
+	} else {
+		transport = web(s, l.tap, l.spend)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ClientOptions{
+		// Nothing of this process is for a server: no roots, no sampling, no
+		// elicitation. And a request for input is an answer for people.
+		Capabilities:   &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		Logger:         slog.New(slog.DiscardHandler), // it quotes messages
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			l.said.Add(1)
+			select {
+			case l.changed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	l.session, err = client.Connect(ctx, transport, nil)
+	if err != nil {
+		return nil, errors.Join(l.explain(err), l.end())
+	}
+	go func() {
+		l.why = errEnded
+		if err := l.session.Wait(); errors.Is(err, errTooLong) { // others may quote messages
+			l.why = fmt.Errorf("%w: %w", errEnded, errTooLong)
+		}
+		close(l.lost)
+	}()
+	return l, nil
+}
+
+var errEnded = errors.New("the connection ended")
+
+func (l *link) end() error {
+	if l.session != nil {
+		closed := make(chan struct{})
+		go func() { _ = l.session.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(endsWithin):
+		}
+	}
+	if l.program != nil {
+		return l.program.close()
+	}
+	return nil
+}
+
+// unanswered is called for a call that was not answered in time. It ends a program that has
+// answered nothing for twice as long as any call may take: it hangs, and no further call
+// would be answered either. A program that is slow, and gives no answer to a call that was
+// given up, answers the ping.
+func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
+	switch {
+	case l.program == nil:
+	case l.program.quiet.tooLong():
+		log.WarnContext(ctx, "an MCP server answers nothing, so its program is ended and started again",
+			slog.Duration("silent", 2*l.server.longest()))
+		_ = l.program.close()
+	default:
+		l.calls.Go(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.server.longest())
+			defer cancel()
+			_ = l.session.Ping(ctx, nil)
+		})
+	}
+}
+
+// explain returns an error without secrets, and with the last words of the
+// program. A program that was sent a call may have written its arguments, which go to
+// no log.
+func (l *link) explain(err error) error {
+	words := approvals.Visible(clip(l.server.conceal(err.Error()), 500))
+	if l.program == nil {
+		return errors.New(words)
+	}
+	switch last := l.program.words.end(l.server.conceal); {
+	case last == "":
+	case l.called.Load():
+		words += "; what it wrote to standard error is not shown, because it can hold arguments of calls"
+	default:
+		words += "; it wrote: " + last
+	}
+	return errors.New(words)
+}
+
+// keepsList reports whether the SDK keeps the list: it does not ask the server again while
+// the list is good, and it needs the list for calls. Another link can ask beside it.
+func (l *link) keepsList() bool {
+	r := l.session.InitializeResult()
+	return r != nil && r.ProtocolVersion >= "2026-07-28"
+}
+
+// list returns the tools of the server, as it sent them.
+func (l *link) list(ctx context.Context) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	var all []json.RawMessage
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		e, meta := l.tap.begin()
+		_, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: cursor})
+		a, _, _ := e.outcome()
+		l.tap.end(e)
+		if a == nil || a.Error != nil {
+			return nil, l.explain(fmt.Errorf("it did not list its tools: %w", cmpErr(err)))
+		}
+		var page struct {
+			Tools []json.RawMessage `json:"tools"`
+			Next  string            `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(a.Result, &page); err != nil {
+			return nil, fmt.Errorf("its list of tools cannot be read: %w", err)
+		}
+		all = append(all, page.Tools...)
+		if len(all) > maxTools {
+			return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+		}
+		if cursor = page.Next; cursor == "" {
+			return all, nil
+		}
+		if seen[cursor] {
+			return nil, errors.New("its list of tools does not end")
+		}
+		seen[cursor] = true
+	}
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errors.New("the list was not on the wire")
+	}
+	return err
+}
