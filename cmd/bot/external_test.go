@@ -108,15 +108,22 @@ func (i *installation) approveOpen(b *bot, only string) {
 	}
 }
 
-// A run that waits, or that another one continues, has not ended: an operator who wants to
-// repair it is told where it is.
-func TestAnOperatorIsToldWhereARunIs(t *testing.T) {
-	i := lookups(t)
+// asked returns a bot that has asked people about delete_file, and the lookup that waits
+// for crm.
+func (i *installation) asked() (*bot, intake.WaitingCall) {
+	i.t.Helper()
 	i.rules = oneOfSRE
 	b := i.bot()
 	i.begun(b)
 	i.await(func() bool { return len(i.waiting(b, "crm")) == 1 })
-	call := i.waiting(b, "crm")[0]
+	return b, i.waiting(b, "crm")[0]
+}
+
+// A run that waits, or that another one continues, has not ended: an operator who wants to
+// repair it is told where it is.
+func TestAnOperatorIsToldWhereARunIs(t *testing.T) {
+	i := lookups(t)
+	b, call := i.asked()
 	var out bytes.Buffer
 	a := admin{store: b.store, stdout: &out, log: b.log}
 	refused := func(id approvals.RunID, words string) {
@@ -145,11 +152,7 @@ func TestAnOperatorIsToldWhereARunIs(t *testing.T) {
 // Calls and approvals of one answer mix: the run continues when both are there.
 func TestAnotherCredentialGivesTheResultOfAnExternalCall(t *testing.T) {
 	i := lookups(t)
-	i.rules = oneOfSRE
-	b := i.bot()
-	i.begun(b)
-	i.await(func() bool { return len(i.waiting(b, "crm")) == 1 })
-	call := i.waiting(b, "crm")[0]
+	b, call := i.asked()
 	require.Equal(t, "ops lookup {\"id\": 9007199254740993}", call.Agent+" "+call.Tool+" "+string(call.Args))
 	require.Empty(t, i.waiting(b, "claude"), "it may not")
 	i.await(func() bool { return strings.Contains(i.thread(t), "It also waits for crm to run 1 call.") })
