@@ -186,6 +186,7 @@ func itself(ctx context.Context, p Place) Check {
 
 // A copilotHook is a hook of Copilot CLI.
 type copilotHook struct {
+	Matcher    string  `json:"matcher"`
 	Bash       string  `json:"bash"`
 	Powershell string  `json:"powershell"`
 	Seconds    float64 `json:"timeoutSec"`
@@ -226,6 +227,8 @@ func (h copilotHook) opens() string {
 	limit := time.Duration(cmp.Or(h.Seconds, copilotSeconds) * float64(time.Second))
 	hold := holdOf(VSCode, strings.Fields(command))
 	switch {
+	case h.Matcher != "" && h.Matcher != "*" && h.Matcher != ".*":
+		return fmt.Sprintf("the matcher %.100q leaves out other tools", h.Matcher)
 	case several(command):
 		return "the command is more than one program, so the exit code that stops a tool may be lost"
 	case limit < hold+forms[VSCode].grace+leaving:

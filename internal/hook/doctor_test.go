@@ -155,6 +155,7 @@ func TestTheDoctorFailsWhereARepositoryCanSwitchOffTheHooksOfCopilotCLI(t *testi
 		"one with too little time":    {policy: strings.Replace(asks, "60", "20", 1), mode: 0o644, says: "Copilot CLI gives up first"},
 		"one that holds for longer":   {policy: strings.Replace(asks, "vscode", "vscode --hold 9m", 1), mode: 0o644, says: "Copilot CLI gives up first"},
 		"one whose exit code is lost": {policy: strings.Replace(asks, "vscode", "vscode || true", 1), mode: 0o644, says: "exit code"},
+		"one for some tools":          {policy: strings.Replace(asks, `"bash"`, `"matcher":"bash","bash"`, 1), mode: 0o644, says: "leaves out other tools"},
 		"one without a time":          {policy: strings.Replace(asks, `,"timeoutSec":60`, "", 1), mode: 0o644, good: true, says: "asks Countersign if root owns it"},
 		"one of the policy":           {policy: asks, mode: 0o644, good: true, says: "asks Countersign if root owns it"},
 	} {

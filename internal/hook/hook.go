@@ -10,6 +10,9 @@
 // An agent takes most failures of a hook for a yes: an exit code that is not 2,
 // or a text that it cannot read. So whatever is no decision is an error of [Run],
 // for which the program exits with 2, and an answer is written as a whole.
+//
+// [Doctor] looks on the machine of an agent for settings with which a tool runs without
+// being asked about.
 package hook
 
 import (
