@@ -9,6 +9,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 
 const { PAGE, FOLDER, MODULES, CHROMIUM, SHOTS } = process.env;
@@ -17,13 +18,26 @@ const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: flags });
 const trouble = [];
 
-async function screen(path) {
+// The chat reaches the demo through a network that can be cut off.
+const connections = new Set();
+const network = createServer((from) => {
+  const to = connect(new URL(PAGE).port, "127.0.0.1");
+  for (const [one, other] of [[from, to], [to, from]]) {
+    connections.add(one);
+    one.pipe(other);
+    one.on("error", () => {}).on("close", () => { connections.delete(one); other.destroy(); });
+  }
+});
+await new Promise((listening) => network.listen(0, "127.0.0.1", listening));
+const CHAT = `http://127.0.0.1:${network.address().port}`;
+
+async function screen(origin, path) {
   const page = await (await browser.newContext({ viewport: { width: 1000, height: 860 } })).newPage();
   page.setDefaultTimeout(60_000); // work whose wake-up was lost is found within 25 s
   page.on("pageerror", (e) => trouble.push(String(e)));
-  page.on("request", (r) => { if (!r.url().startsWith(PAGE) && !r.url().startsWith("data:")) trouble.push("asked another host: " + r.url()); });
+  page.on("request", (r) => { if (!r.url().startsWith(origin + "/") && !r.url().startsWith("data:")) trouble.push("asked another host: " + r.url()); });
   await page.addInitScript(oneByOne);
-  await page.goto(PAGE + path);
+  await page.goto(origin + path);
   return page;
 }
 
@@ -52,7 +66,7 @@ const oneByOne = () => {
 const shot = (page, name) => SHOTS && page.screenshot({ path: join(SHOTS, name + ".png") });
 
 try {
-  const chat = await screen("/chat/"), slack = await screen("/");
+  const chat = await screen(CHAT, "/chat/"), slack = await screen(PAGE, "/");
   const call = (name) => chat.getByRole("region", { name }).filter({ hasText: name });
   const first = call("2023-q1-sales.txt").last(), second = call("2023-q2-sales.txt").last();
 
@@ -81,6 +95,13 @@ try {
   await chat.setViewportSize({ width: 1000, height: 860 });
   await chat.emulateMedia({ colorScheme: "light" });
 
+  // The chat goes on by itself if its connection is lost.
+  const resumed = chat.waitForResponse((r) => r.url().endsWith("/stream"));
+  for (const c of connections) c.destroy();
+  assert.equal((await resumed).status(), 200);
+  await chat.getByRole("alert").waitFor({ state: "detached" });
+  await second.getByRole("button", { name: "Approve" }).waitFor();
+
   // Bob approves the first in Slack, and the chat shows it by itself: it has it from the
   // stream that is open.
   await slack.getByRole("radio", { name: "Bob Brandt" }).click();
@@ -95,6 +116,7 @@ try {
   await slack.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
   await first.getByText(/^Approved/).waitFor();
   assert.deepEqual(asked, [], "the chat had to ask");
+  assert.equal(await chat.getByText(says).count(), 1, "what was there when the connection was lost is there once");
   assert.ok(existsSync(join(FOLDER, "reports", "2023-q1-sales.txt")), "nothing runs before all are decided");
 
   // Alice, who asked, cannot decide the second; Bob denies it in the chat.
@@ -138,4 +160,5 @@ try {
   throw e;
 } finally {
   await browser.close();
+  network.close();
 }

@@ -1,9 +1,9 @@
 // A small chat on useChat, beside the Slack page of the demo: what waits there waits
 // here, and is decided in either.
 import "./style.css";
-import { useChat } from "@ai-sdk/react";
+import { Chat, useChat } from "@ai-sdk/react";
 import { DefaultChatTransport, type UIMessage } from "ai";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Call } from "./call";
 import { type Approval, type Setup, decide, headers, history, setup } from "./server";
@@ -41,24 +41,39 @@ function Page({ on }: { on: Setup }) {
   </>;
 }
 
-function Conversation({ id, before, on, user, approver }: { id: string; before: Message[]; on: Setup; user: string; approver: string }) {
-  const transport = useMemo(() => new DefaultChatTransport<Message>({
-    api: "api/chat", headers: { ...headers(on.token, user), "countersign-follow": "true" },
-    fetch: async (...request) => {
-      const answer = await fetch(...request);
-      // No message is being made: one that was, when the history was read, is in it now.
-      if (answer.status === 204) setMessages(await history(id, headers(on.token, user)));
-      return answer;
-    },
-  }), [user]);
-  const again = async () => { // the stream ended before the message did
-    setMessages(await history(id, headers(on.token, user)));
-    void resumeStream();
-  };
-  const { messages, setMessages, sendMessage, resumeStream, status, error } = useChat<Message>({
-    id, messages: before, transport, resume: before.length > 0,
-    onFinish: ({ isAbort, isError, finishReason }) => { if (!isAbort && !isError && !finishReason) setTimeout(again, 500); },
+/**
+ * chatOf is the chat of a conversation. It reads the history again when a stream ends before
+ * its message does. The transport of a `Chat` says that a resumed stream begins again; that
+ * of `useChat` of @ai-sdk/react 3.0 loses it, and shows what was there twice.
+ */
+function chatOf(id: string, before: Message[], as: Record<string, string>) {
+  const read = () => history(id, as);
+  const chat: Chat<Message> = new Chat<Message>({
+    id, messages: before,
+    transport: new DefaultChatTransport({
+      api: "api/chat", headers: { ...as, "countersign-follow": "true" },
+      fetch: async (...request) => {
+        const answer = await fetch(...request);
+        // No message is being made: one that was, when the history was read, is in it now.
+        if (answer.status === 204) chat.messages = await read();
+        return answer;
+      },
+    }),
+    onFinish: ({ isAbort, isError, finishReason }) => { if (!isAbort && !isError && !finishReason) setTimeout(() => void again(), 500); },
   });
+  const again = async () => {
+    const said = (by: Message[]) => by.filter((m) => m.role === "user").length;
+    const all: Message[] = await read().catch(() => []);
+    if (said(all) < said(chat.messages)) return; // the server cannot be reached, or did not get the last one
+    chat.messages = all;
+    await chat.resumeStream();
+  };
+  return { chat, again };
+}
+
+function Conversation({ id, before, on, user, approver }: { id: string; before: Message[]; on: Setup; user: string; approver: string }) {
+  const [{ chat, again }] = useState(() => chatOf(id, before, headers(on.token, user)));
+  const { messages, sendMessage, resumeStream, status, error } = useChat<Message>({ chat, resume: before.length > 0 });
   const [text, setText] = useState("");
   const say = (words: string) => {
     setText("");
@@ -68,6 +83,18 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   const approvals = new Map<string, Approval>();
   for (const m of messages) for (const p of m.parts) if (p.type === "data-approval") approvals.set(p.data.toolCallId, p.data);
   const waits = status === "ready" && [...approvals.values()].some((a) => a.status === "waiting");
+  useEffect(() => { // the connection was lost
+    if (!(error instanceof TypeError)) return;
+    let lost = true;
+    const retry = async () => {
+      while (lost) {
+        await new Promise((next) => setTimeout(next, 1000));
+        if (lost) await again();
+      }
+    };
+    void retry();
+    return () => { lost = false; };
+  }, [error]);
   useEffect(() => { // the stream ended before people decided
     const later = waits ? setTimeout(() => void resumeStream(), 2000) : undefined;
     return () => clearTimeout(later);
