@@ -44,7 +44,7 @@ func TestTheDoctorKnowsTheRealClaudeCode(t *testing.T) {
 		dir := t.TempDir()
 		p := hook.Place{Home: dir, Project: dir, Managed: filepath.Join(dir, "managed.json"), Claude: *realClaude, Self: self}
 		if kind == "command" {
-			require.NoError(t, os.WriteFile(p.Managed, []byte(`{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"bot hook ask","timeout":600}]}]}}`), 0o600))
+			require.NoError(t, os.WriteFile(p.Managed, []byte(`{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"`+self+` hook ask","timeout":600}]}]}}`), 0o600))
 		} else {
 			_, err := hook.Write(w.server.URL, p)
 			require.NoError(t, err)

@@ -127,24 +127,26 @@ func (w *world) session(mode, query, onFailure string) *session {
 	return s
 }
 
-// rewrites adds a hook to the settings that makes this of each call of Bash.
-func (s *session) rewrites(command string) {
+// rewrites adds a hook to the settings that makes this of each call of Bash. The file that
+// it returns is there when the hook has answered: the last hook to answer decides what runs.
+func (s *session) rewrites(command string) string {
 	s.Helper()
 	raw, err := os.ReadFile(s.settings)
 	require.NoError(s, err)
 	var doc map[string]any
 	require.NoError(s, json.Unmarshal(raw, &doc))
-	answer := filepath.Join(s.dir, "rewritten.json")
+	answer, answered := filepath.Join(s.dir, "rewritten.json"), filepath.Join(s.dir, "rewritten")
 	made, err := json.Marshal(map[string]any{"hookSpecificOutput": map[string]any{
 		"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": map[string]string{"command": command, "description": "x"},
 	}})
 	require.NoError(s, err)
 	require.NoError(s, os.WriteFile(answer, made, 0o600))
 	hooks := doc["hooks"].(map[string]any)
-	hooks["PreToolUse"] = append(hooks["PreToolUse"].([]any), map[string]any{"matcher": "Bash", "hooks": []any{map[string]any{"type": "command", "command": "cat " + answer}}})
+	hooks["PreToolUse"] = append(hooks["PreToolUse"].([]any), map[string]any{"matcher": "Bash", "hooks": []any{map[string]any{"type": "command", "command": "cat " + answer + " && touch " + answered}}})
 	raw, err = json.Marshal(doc)
 	require.NoError(s, err)
 	require.NoError(s, os.WriteFile(s.settings, raw, 0o600))
+	return answered
 }
 
 // run runs the client, which ends by itself.
@@ -243,9 +245,10 @@ func TestTheRealClaudeCode(t *testing.T) {
 					t.Skip("it is asked about what the hook made of the call")
 				}
 				s := newWorld(t).session(mode, "", "block")
-				s.rewrites("echo rewritten >> out")
+				answered := s.rewrites("echo rewritten >> out")
 				done := s.run("echo asked >> out")
 				q := <-s.watch.asked
+				require.Eventually(t, func() bool { _, err := os.Stat(answered); return err == nil }, time.Minute, 100*time.Millisecond)
 				s.decide(q, approvals.Approve, "")
 				out := <-done
 				require.Equal(t, "asked\n", s.ran(), out)
