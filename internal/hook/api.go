@@ -160,7 +160,7 @@ func (a *api) decide(ctx context.Context, c Config, f form, q question) (verdict
 	}
 	call := map[string]any{"id": cmp.Or(q.use, "call"), "tool": q.tool, "args": q.input}
 	repository, branch := git(q.cwd)
-	for key, v := range map[string]string{"server": q.server, "cwd": q.cwd, "repository": repository, "branch": branch} {
+	for key, v := range map[string]string{"server": q.server, "cwd": q.cwd, "repository": repository, "branch": branch, "reason": q.reason} {
 		if v != "" {
 			call[key] = v
 		}

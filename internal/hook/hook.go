@@ -249,6 +249,7 @@ type question struct {
 	tool     string
 	server   string
 	cwd      string
+	reason   string          // what the card quotes as the words of the agent
 	input    json.RawMessage // compact
 	text     bool            // the agent gave a text, which is in the input
 	outcome  string          // of an event after the call: ran, failed, not_run, or ended for the session

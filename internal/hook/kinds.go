@@ -113,7 +113,7 @@ func readClaude(doc map[string]json.RawMessage) (question, error) {
 	if raw, there := doc["mcp_server"]; there && json.Unmarshal(raw, &server) != nil {
 		return q, errors.New("mcp_server in the question is no object")
 	}
-	q.server = server.Name
+	q.server, q.reason = server.Name, SubAgent(doc)
 	switch q.event {
 	case "":
 		return q, errors.New("the question does not name its event")
@@ -134,6 +134,19 @@ func readClaude(doc map[string]json.RawMessage) (question, error) {
 		}
 	}
 	return q.whole(doc["tool_input"])
+}
+
+// SubAgent says which sub-agent of Claude Code or Codex a question is from, or nothing if it
+// is from none. With `claude --agent`, the main agent has a type and no id.
+func SubAgent(doc map[string]json.RawMessage) string {
+	var id, kind string
+	if json.Unmarshal(doc["agent_id"], &id) != nil || id == "" {
+		return ""
+	}
+	if json.Unmarshal(doc["agent_type"], &kind) != nil || kind == "" {
+		return fmt.Sprintf("This call is of a sub-agent with the id %.100q.", id)
+	}
+	return fmt.Sprintf("This call is of the sub-agent %.100q, with the id %.100q.", kind, id)
 }
 
 // undecided refuses an event that is not known and names a tool that has no result:

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/door"
+	command "github.com/countersign/countersign/internal/hook"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -243,6 +244,7 @@ func readOptions(query string) (options, error) {
 type hook struct {
 	event, session, cwd, tool, use, reason, failure string
 
+	sub      string // which sub-agent asks
 	server   string // of a tool of MCP
 	input    json.RawMessage
 	response json.RawMessage
@@ -290,7 +292,7 @@ func readHook(body []byte) (hook, error) {
 			return h, fmt.Errorf("%s in the question is not what it should be", key)
 		}
 	}
-	h.server, h.input, h.response = server.Name, doc["tool_input"], doc["tool_response"]
+	h.server, h.input, h.response, h.sub = server.Name, doc["tool_input"], doc["tool_response"], command.SubAgent(doc)
 	if unclear != nil && h.decides() {
 		return h, unclear
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,21 @@ func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
 	require.Equal(t, "allow", got.Decision, got.Reason)
 	require.JSONEq(t, `{"command":"make deploy","description":"x"}`, string(got.Input), "another hook may have changed it meanwhile")
 	require.False(t, w.stands(q.ID).ClaimedAt.IsZero(), "the decision is used before the answer is sent")
+}
+
+func TestACardQuotesWhichSubAgentAsks(t *testing.T) {
+	w := newWorld(t)
+	of := func(use, id string) string {
+		return strings.Replace(bash(use, "make deploy"), `{`, `{"agent_id":"`+id+`","agent_type":"Explore",`, 1)
+	}
+	q, answer := w.later(of("t1", "a1"))
+	b, err := w.store.Batch(t.Context(), q.Batch)
+	require.NoError(t, err)
+	require.Equal(t, `This call is of the sub-agent "Explore", with the id "a1".`, b.Said.Text)
+	same, other := w.later(of("t2", "a2"))
+	require.Equal(t, q.ID, same.ID, "the same call of another sub-agent joins the request")
+	w.decide(q, approvals.Approve, "")
+	require.ElementsMatch(t, []string{"allow", "deny"}, []string{(<-answer).Decision, (<-other).Decision}, "and runs once")
 }
 
 func TestADenialCarriesItsReason(t *testing.T) {

@@ -75,7 +75,7 @@ func (h hook) external() string {
 
 // asked is the call as the intake is asked about it.
 func (h hook) asked() intake.Call {
-	return intake.Call{ID: approvals.ToolCallID(cmp.Or(h.use, "call")), Tool: h.tool, Server: h.server, Args: h.input, Cwd: h.cwd}
+	return intake.Call{ID: approvals.ToolCallID(cmp.Or(h.use, "call")), Tool: h.tool, Server: h.server, Args: h.input, Cwd: h.cwd, Reason: h.sub}
 }
 
 // permissionRequest answers the hook that is called when a person at the terminal
