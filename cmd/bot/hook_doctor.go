@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ func runHookDoctor(ctx context.Context, in *call) error {
 	if err := hookToken(c, *file, in.environ); err != nil {
 		return err
 	}
-	p.Home = environment(in.environ)["HOME"]
+	env := environment(in.environ)
+	p.Home = cmp.Or(env["HOME"], env["USERPROFILE"]) // the second is that of Windows
 	if p.Claude == "" {
 		p.Claude, _ = exec.LookPath("claude") // without it, the doctor says so
 	}
@@ -46,7 +48,7 @@ func runHookDoctor(ctx context.Context, in *call) error {
 	_, err = exec.LookPath("copilot")
 	_, there = os.Stat(p.Home + "/.copilot")
 	if err == nil || there == nil {
-		p.Copilot = "/etc/github-copilot/policy.d"
+		p.Copilot = hook.CopilotPolicy()
 	}
 	if p.Self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)

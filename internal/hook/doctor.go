@@ -1,19 +1,14 @@
 package hook
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -46,6 +41,7 @@ type Place struct {
 	Codex   bool   // Codex is installed
 	Gemini  bool   // Gemini CLI is installed
 	Copilot string // the folder of the policy hooks of Copilot CLI; empty if it is not installed
+	Owner   int    // who has to own the files in it; 0 is root
 	Self    string // this program
 }
 
@@ -60,7 +56,7 @@ func Doctor(ctx context.Context, c Config, p Place) []Check {
 		all = append(all, codex(p)...)
 	}
 	if p.Copilot != "" {
-		all = append(all, copilot(p))
+		all = append(all, copilot(p)...)
 	}
 	if p.Gemini {
 		all = append(all, Check{Bad, "Gemini CLI hooks", "CANNOT FAIL CLOSED: with --acp, as editors start it, no hook is asked about what it does, hooksConfig in the settings of a project can switch hooks off, and after a time-out or a kill of a hook the tool runs. Do not count on them as a gate"})
@@ -183,62 +179,6 @@ func itself(ctx context.Context, p Place) Check {
 	}
 	return Check{OK, what, "exits with 2 when it fails"}
 }
-
-// A copilotHook is a hook of Copilot CLI.
-type copilotHook struct {
-	Matcher    string  `json:"matcher"`
-	Bash       string  `json:"bash"`
-	Powershell string  `json:"powershell"`
-	Seconds    float64 `json:"timeoutSec"`
-}
-
-// copilot says whether a hook of Copilot CLI asks that no repository can switch off.
-func copilot(p Place) Check {
-	const what = "Copilot CLI hooks"
-	files, _ := filepath.Glob(filepath.Join(p.Copilot, "*.json"))
-	for _, file := range files {
-		var doc struct {
-			Hooks map[string]json.RawMessage `json:"hooks"`
-		}
-		if json.Unmarshal(small(file), &doc) != nil || !bytes.Contains(doc.Hooks["PreToolUse"], []byte("hook ask")) {
-			continue
-		}
-		if about, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && about.Mode().Perm()&0o022 != 0 {
-			return Check{Bad, what, file + " can be written by others than its owner, so Copilot CLI ignores it, and tools run"}
-		}
-		var hooks []copilotHook
-		_ = json.Unmarshal(doc.Hooks["PreToolUse"], &hooks) // without them, nothing more is known
-		for _, h := range hooks {
-			if why := h.opens(); why != "" {
-				return Check{Bad, what, file + ": " + why}
-			}
-		}
-		return Check{Warn, what, file + " asks Countersign if root owns it; after a time-out of the hook the tool runs"}
-	}
-	return Check{Bad, what, "no file in " + p.Copilot + " asks Countersign: disableAllHooks in a repository that its person trusts switches off the hooks of the user, nothing says so, and tools run"}
-}
-
-// opens says why a tool runs past a hook that asks Countersign, or nothing.
-func (h copilotHook) opens() string {
-	command := cmp.Or(h.Bash, h.Powershell)
-	if !strings.Contains(command, "hook ask") {
-		return ""
-	}
-	limit := time.Duration(cmp.Or(h.Seconds, copilotSeconds) * float64(time.Second))
-	hold := holdOf(VSCode, strings.Fields(command))
-	switch {
-	case h.Matcher != "" && h.Matcher != "*" && h.Matcher != ".*":
-		return fmt.Sprintf("the matcher %.100q leaves out other tools", h.Matcher)
-	case several(command):
-		return "the command is more than one program, so the exit code that stops a tool may be lost"
-	case limit < hold+forms[VSCode].grace+leaving:
-		return fmt.Sprintf("the timeoutSec of %s is too short for a hold of %s: Copilot CLI gives up first, and the tool runs", limit, hold)
-	}
-	return ""
-}
-
-// copilotSeconds is how long Copilot CLI waits for a hook without a timeoutSec.
-const copilotSeconds = 30
 
 // codex says loudly what no setting changes.
 func codex(p Place) []Check {

@@ -61,6 +61,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a client that gives up first":              {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
 		"a hold that its default cuts off":          {managed: change(`,"timeout":600`, "", "hold=9m", "hold=20m"), bad: true, says: "gives up first"},
 		"a command whose exit code is lost":         {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
+		"a command with its hold after =":           {managed: command(`"command":"BOT hook ask --hold=20m"`), bad: true, says: "gives up first"},
 		"a condition that leaves calls out":         {managed: change(`"type":"http"`, `"type":"http","if":"Bash(rm *)"`), bad: true, says: `"Bash(rm *)" leaves out`},
 		"a command that nobody waits for":           {managed: command(`"async":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
 		"a key in letters of the wrong case":        {managed: change("onFailure", "onfailure"), bad: true, says: "tools run whenever Countersign is away"},
@@ -133,48 +134,6 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 			good, err := hook.Print(&out, checks)
 			require.NoError(t, err)
 			require.Equal(t, !c.bad, good, out.String())
-			require.Contains(t, out.String(), c.says)
-		})
-	}
-}
-
-func TestTheDoctorFailsWhereARepositoryCanSwitchOffTheHooksOfCopilotCLI(t *testing.T) {
-	const asks = `{"version":1,"hooks":{"PreToolUse":[{"type":"command","bash":"/usr/local/bin/bot hook ask --kind vscode","timeoutSec":60}]}}`
-	for name, c := range map[string]struct {
-		policy string
-		mode   os.FileMode
-		good   bool
-		says   string
-	}{
-		"no policy":                   {says: "switches off the hooks of the user"},
-		"another event":               {policy: strings.Replace(asks, "PreToolUse", "PostToolUse", 1), mode: 0o644, says: "switches off the hooks of the user"},
-		"another program":             {policy: strings.Replace(asks, "bot hook ask", "true", 1), mode: 0o644, says: "switches off the hooks of the user"},
-		"no JSON":                     {policy: "{", mode: 0o644, says: "switches off the hooks of the user"},
-		"one that everyone writes":    {policy: asks, mode: 0o646, says: "can be written by others"},
-		"one that a group writes":     {policy: asks, mode: 0o664, says: "can be written by others"},
-		"one with too little time":    {policy: strings.Replace(asks, "60", "20", 1), mode: 0o644, says: "Copilot CLI gives up first"},
-		"one that holds for longer":   {policy: strings.Replace(asks, "vscode", "vscode --hold 9m", 1), mode: 0o644, says: "Copilot CLI gives up first"},
-		"one whose exit code is lost": {policy: strings.Replace(asks, "vscode", "vscode || true", 1), mode: 0o644, says: "exit code"},
-		"one for some tools":          {policy: strings.Replace(asks, `"bash"`, `"matcher":"bash","bash"`, 1), mode: 0o644, says: "leaves out other tools"},
-		"one without a time":          {policy: strings.Replace(asks, `,"timeoutSec":60`, "", 1), mode: 0o644, good: true, says: "asks Countersign if root owns it"},
-		"one of the policy":           {policy: asks, mode: 0o644, good: true, says: "asks Countersign if root owns it"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			url, dir := guarded(t), t.TempDir()
-			p := hook.Place{Managed: filepath.Join(dir, "managed.json"), Home: dir, Project: dir, Self: script(t, "exit 2"), Copilot: dir}
-			_, err := hook.Write(url, p)
-			require.NoError(t, err)
-			p.Copilot = filepath.Join(dir, "policy.d")
-			require.NoError(t, os.MkdirAll(p.Copilot, 0o750))
-			if c.policy != "" {
-				path := filepath.Join(p.Copilot, "countersign.json")
-				require.NoError(t, os.WriteFile(path, []byte(c.policy), 0o600))
-				require.NoError(t, os.Chmod(path, c.mode))
-			}
-			var out bytes.Buffer
-			good, err := hook.Print(&out, hook.Doctor(t.Context(), hook.Config{URL: url, Token: "good", Now: time.Now}, p))
-			require.NoError(t, err)
-			require.Equal(t, c.good, good, out.String())
 			require.Contains(t, out.String(), c.says)
 		})
 	}

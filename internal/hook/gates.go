@@ -204,8 +204,7 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 		return true, hold
 	case "command":
 		words := append(strings.Fields(h.Command), h.Args...)
-		at := slices.Index(words, "hook")
-		if at < 1 || !strings.HasPrefix(filepath.Base(words[at-1]), "bot") || !slices.Contains(words[at:], "ask") {
+		if !asks(words) {
 			return false, 0
 		}
 		return true, holdOf(ClaudeCode, words)
@@ -213,20 +212,37 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 	return false, 0
 }
 
+// asks reports whether a command is the one of the bot that asks Countersign.
+func asks(words []string) bool {
+	at := slices.Index(words, "hook")
+	return at >= 1 && strings.HasPrefix(filepath.Base(words[at-1]), "bot") && slices.Contains(words[at:], "ask")
+}
+
 // several reports whether a command for the shell is more than one program.
 func several(command string) bool { return strings.ContainsAny(command, "|&;\n") }
 
 // holdOf returns how long a command for this kind of agent holds a call.
 func holdOf(kind Kind, words []string) time.Duration {
-	hold := forms[kind].hold
-	for i, w := range words {
-		if w == "--hold" && i+1 < len(words) {
-			if d, err := time.ParseDuration(words[i+1]); err == nil {
-				hold = d
-			}
-		}
+	if d, err := time.ParseDuration(flagOf(words, "hold")); err == nil && d > 0 {
+		return d
 	}
-	return hold
+	return forms[kind].hold
+}
+
+// flagOf is the value of a flag of a command, or nothing.
+func flagOf(words []string, name string) string {
+	found := ""
+	for i, w := range words {
+		flag, value, there := strings.Cut(w, "=")
+		if flag != "-"+name && flag != "--"+name {
+			continue
+		}
+		if !there && i+1 < len(words) {
+			value = words[i+1]
+		}
+		found = strings.Trim(value, `"'`)
+	}
+	return found
 }
 
 // weakens lists what settings that an agent can edit do to the gate.
