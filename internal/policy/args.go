@@ -77,16 +77,21 @@ func recased(v any, s *shape, arguments bool) bool {
 
 // A lookup is an argument that a condition names.
 type lookup struct {
-	of   []string // the names that lead from args to the object that it is in
-	name string
+	of       []string // the names that lead from args to the object that it is in
+	name     string
+	anywhere bool // in which object it is, is not known
 }
 
-// lookups are the arguments that a condition names.
+// lookups are the arguments that a condition names. What it looks for in something that it
+// makes, such as what a filter leaves, may be in any object of the arguments.
 func lookups(root ast.Expr) []lookup {
 	var all []lookup
 	named(root, nil, func(at, name string) {
-		if of := strings.Split(at, "."); of[0] == "args" {
-			all = append(all, lookup{of[1:], name})
+		switch of := strings.Split(at, "."); of[0] {
+		case "args":
+			all = append(all, lookup{of: of[1:], name: name})
+		case "", madePlace:
+			all = append(all, lookup{name: name, anywhere: true})
 		}
 	})
 	return all
@@ -105,7 +110,14 @@ func (l lookup) respelled(args any, s *shape, arguments bool) bool {
 		return slices.ContainsFunc(args, func(item any) bool { return l.respelled(item, items, false) })
 	case map[string]any:
 		if len(l.of) > 0 {
-			return lookup{l.of[1:], l.name}.respelled(args[l.of[0]], s.field(l.of[0]), false)
+			return lookup{of: l.of[1:], name: l.name}.respelled(args[l.of[0]], s.field(l.of[0]), false)
+		}
+		if l.anywhere {
+			for key, value := range args {
+				if l.respelled(value, s.field(key), false) {
+					return true
+				}
+			}
 		}
 		if s != nil && s.kind != "" && !arguments {
 			return false // it says which keys there are, or that they are data

@@ -97,9 +97,12 @@ func (c *checker) zone(when text, e ast.Expr) {
 	}
 }
 
+// madePlace stands for the place of what a condition makes from something else.
+const madePlace = "?"
+
 // named goes over what is compared with a text, looked up by one, or looked for
-// in a list of some, by the chain of its names. What goes over a list stands
-// for it.
+// in a list of some, by the chain of its names, or nothing if it has none, and over the keys
+// of objects. What goes over a list stands for it.
 func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 	at := func(e ast.Expr) string { return place(e, vars) }
 	switch e.Kind() {
@@ -115,6 +118,10 @@ func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 		case operators.Index, operators.OptIndex, operators.OptSelect:
 			eachText(args[1], func(s string) { each(at(args[0]), s) })
 		}
+	case ast.MapKind: // may be compared with an object
+		for _, m := range e.AsMap().Entries() {
+			eachText(m.AsMapEntry().Key(), func(s string) { each("", s) })
+		}
 	case ast.SelectKind:
 		each(at(e.AsSelect().Operand()), e.AsSelect().FieldName())
 	case ast.ComprehensionKind:
@@ -122,8 +129,8 @@ func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 		if inside == nil {
 			inside = map[string]string{}
 		}
-		inside[e.AsComprehension().IterVar()] = at(e.AsComprehension().IterRange())
-		inside[e.AsComprehension().AccuVar()] = at(e.AsComprehension().AccuInit()) // of optMap
+		inside[e.AsComprehension().IterVar()] = cmp.Or(at(e.AsComprehension().IterRange()), madePlace)
+		inside[e.AsComprehension().AccuVar()] = cmp.Or(at(e.AsComprehension().AccuInit()), madePlace) // of optMap
 		named(e.AsComprehension().IterRange(), vars, each)
 		for _, part := range children(e)[1:] {
 			named(part, inside, each)

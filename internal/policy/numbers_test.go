@@ -85,6 +85,42 @@ rules:
 	}
 }
 
+// What a condition makes from the arguments, or compares as a whole, has no place that a
+// name leads to.
+func TestAnArgumentInAnotherCaseIsFoundInWhatAConditionMakes(t *testing.T) {
+	for when, all := range map[string]struct{ unjudged, judged []string }{
+		`args.files.filter(f, f.size > 1).exists(f, has(f.over) && f.over)`: {
+			[]string{`{"files":[{"size":2,"Over":true}]}`}, []string{`{"files":[{"size":2,"over":false}]}`, `{"files":[]}`},
+		},
+		`args.files.map(f, f.meta)[0].?over.orValue(false)`: {
+			[]string{`{"files":[{"meta":{"OVER":true}}]}`}, []string{`{"files":[{"meta":{"x":1}}]}`},
+		},
+		`has((tool == "push" ? args.o : {}).force)`: {[]string{`{"o":{"Force":true}}`}, []string{`{"o":{"forced":true}}`}},
+		`has(dyn(args).force)`:                      {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
+		`dyn(args).exists(k, k == "force")`:         {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
+		`args["the-o"].?force.orValue(false)`:       {[]string{`{"the-o":{"Force":true}}`}, []string{`{"the-o":{"force":false}}`}},
+		`args == {"force": true}`:                   {[]string{`{"Force":true}`}, []string{`{"force":false}`, `{"forced":true}`}},
+		`args.o in [{"force": true}]`:               {[]string{`{"o":{"Force":true}}`}, []string{`{"o":{"force":false}}`}},
+	} {
+		p := parse(t, `
+rules:
+  - {name: forced, tools: [push], when: '`+when+`', deny: No.}
+  - {name: pushes, tools: [push], allow: true}
+`, policy.Options{Remote: []string{"claude"}})
+		said := func(args string) string {
+			q := call("push", args)
+			q.Agent = "claude"
+			return say(t, p, q)
+		}
+		for _, args := range all.unjudged {
+			require.Contains(t, said(args), "could not be judged for this call: an argument is named like", "%s: %s", when, args)
+		}
+		for _, args := range all.judged {
+			require.Equal(t, "runs", said(args), "%s: %s", when, args)
+		}
+	}
+}
+
 // A condition that compares each item of a list with an argument asks for the arguments
 // with each of them.
 func TestALongListIsJudgedSoon(t *testing.T) {
