@@ -79,7 +79,8 @@ func recased(v any, s *shape, arguments bool) bool {
 type lookup struct {
 	of       []string // the names that lead from args to the object that it is in
 	name     string
-	anywhere bool // in which object it is, is not known
+	caseless string // the same for all spellings of the name
+	anywhere bool   // in which object it is, is not known
 }
 
 // lookups are the arguments that a condition names. What it looks for in something that it
@@ -89,9 +90,9 @@ func lookups(root ast.Expr) []lookup {
 	named(root, nil, func(at, name string) {
 		switch of := strings.Split(at, "."); of[0] {
 		case "args":
-			all = append(all, lookup{of: of[1:], name: name})
+			all = append(all, lookup{of: of[1:], name: name, caseless: caseless(name)})
 		case "", madePlace:
-			all = append(all, lookup{name: name, anywhere: true})
+			all = append(all, lookup{name: name, caseless: caseless(name), anywhere: true})
 		}
 	})
 	return all
@@ -110,7 +111,9 @@ func (l lookup) respelled(args any, s *shape, arguments bool) bool {
 		return slices.ContainsFunc(args, func(item any) bool { return l.respelled(item, items, false) })
 	case map[string]any:
 		if len(l.of) > 0 {
-			return lookup{of: l.of[1:], name: l.name}.respelled(args[l.of[0]], s.field(l.of[0]), false)
+			of := l.of[0]
+			l.of = l.of[1:]
+			return l.respelled(args[of], s.field(of), false)
 		}
 		if l.anywhere {
 			for key, value := range args {
@@ -129,6 +132,35 @@ func (l lookup) respelled(args any, s *shape, arguments bool) bool {
 		}
 	}
 	return false
+}
+
+// spellings are how the keys of all objects of the arguments are spelled, by what is the
+// same for all of them; empty if there are several. Most names are in no other letters
+// anywhere, and need not be looked for.
+type spellings map[string]string
+
+func (s spellings) read(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			id := caseless(key)
+			if other, there := s[id]; there && other != key {
+				key = ""
+			}
+			s[id] = key
+			s.read(e)
+		}
+	case []any:
+		for _, e := range v {
+			s.read(e)
+		}
+	}
+}
+
+// others reports whether some object has a key that differs from the name only in case.
+func (s spellings) others(l lookup) bool {
+	key, there := s[l.caseless]
+	return there && key != l.name
 }
 
 // caseless is the same for texts that are [strings.EqualFold].

@@ -57,7 +57,7 @@ func TestAMatchWithAPatternOfTheCallIsStopped(t *testing.T) {
 		p := parse(t, "rules:\n  - {name: no, tools: [x], when: '"+when+"', deny: no}\n  - {name: yes, tools: [x], allow: true}\n", policy.Options{})
 		began := time.Now()
 		require.Contains(t, say(t, p, call("x", args)), "too large for the rule no to check in time", when)
-		require.Less(t, time.Since(began), 5*time.Second, when)
+		require.Less(t, time.Since(began), 30*time.Second, when)
 		require.Equal(t, "refused: no", say(t, p, call("x", `{"text":"aab","patterns":["a{1,9}b"]}`)), when)
 		require.Equal(t, "runs", say(t, p, call("x", `{"text":"aac","patterns":["a{1,9}b"]}`)), when)
 		require.Contains(t, say(t, p, call("x", `{"text":"aac","patterns":["("]}`)), "strictest: ", when)
@@ -76,7 +76,7 @@ func TestASearchInLargeArgumentsIsStopped(t *testing.T) {
 			p := parse(t, rules, policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Schema: []byte(schema)}}})
 			began := time.Now()
 			require.Contains(t, say(t, p, call("x", args)), "too large for the rule no to check in time", when)
-			require.Less(t, time.Since(began), 5*time.Second, when)
+			require.Less(t, time.Since(began), 30*time.Second, when)
 			require.Equal(t, "runs", say(t, p, call("x", `{"a":["1","2"],"b":["3"],"s":"2026-01-01T00:00:00Z"}`)), when)
 		}
 	}

@@ -28,6 +28,7 @@ type facts struct {
 	today     map[string]int // how many calls of each tool went ahead today, once they were counted or given
 
 	args      any
+	spelled   spellings           // the keys in args, once a condition named one
 	shellCall *shellCall          // once a rule looked at a command
 	wanted    []approvals.GroupID // what the condition at hand looks for in the requester's groups
 	looked    []lookup            // the arguments that it names, until they were looked for
@@ -94,7 +95,11 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		if f.args == nil {
 			f.args = f.readArgs()
 		}
-		f.respelled = f.respelled || slices.ContainsFunc(f.looked, func(l lookup) bool { return l.respelled(f.args, f.shape, true) })
+		if len(f.looked) > 0 && f.spelled == nil {
+			f.spelled = spellings{}
+			f.spelled.read(f.args)
+		}
+		f.respelled = f.respelled || slices.ContainsFunc(f.looked, func(l lookup) bool { return f.spelled.others(l) && l.respelled(f.args, f.shape, true) })
 		f.looked = nil // a condition that goes over a list asks for args with each item
 		if f.respelled {
 			return types.WrapErr(errRespelled), true
