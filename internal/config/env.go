@@ -35,15 +35,42 @@ type Environment struct {
 	others map[string]Secret // every variable, for those that the configuration names
 }
 
-// Named returns the value of the variable that the configuration names, and whether
-// it is set to something. If only NAME_FILE is set, the value is in that file.
-func (e Environment) Named(name string) (Secret, bool) {
-	s := e.others[name]
-	if file := e.others[name+inFile].Open(); s.Open() == "" && file != "" {
-		text, err := readSecret(file)
-		return NewSecret(text), err == nil && text != ""
+// secret returns the value of the variable that the configuration names at a place, without
+// the white space around it, or what is wrong with it.
+func (e Environment) secret(at, name string) (string, error) {
+	value, err := e.setting(at, name)
+	value = strings.TrimSpace(value)
+	switch {
+	case err != nil:
+		return "", err
+	case value == "":
+		return "", notSet(at, name)
+	case strings.ContainsFunc(value, neverInSecrets):
+		return "", fmt.Errorf("%s: %s: %s", at, name, notAlone)
 	}
-	return s, s.Open() != ""
+	return value, nil
+}
+
+// setting is the same for a value that may be any text, such as a key of several lines.
+func (e Environment) setting(at, name string) (string, error) {
+	value := e.others[name].Open()
+	file := e.others[name+inFile].Open()
+	switch {
+	case value == "" && file == "":
+		return "", notSet(at, name)
+	case file == "":
+		return value, nil
+	case value != "":
+		return "", fmt.Errorf("%s: %s and %s%s: both are set; set one of them", at, name, name, inFile)
+	}
+	value, err := readSecret(file)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %s%s: %w", at, name, inFile, err)
+	case value == "":
+		return "", fmt.Errorf("%s: %s%s: the file %s is empty", at, name, inFile, file)
+	}
+	return value, nil
 }
 
 // inFile ends the name of a variable that names the file with a secret, as
@@ -158,8 +185,7 @@ func ReadEnvironment(environ []string) (Environment, error) {
 			value = cmp.Or(value, text)
 		}
 		if v.Secret && strings.ContainsFunc(value, neverInSecrets) {
-			problems = append(problems, fmt.Errorf("%s: it has a line break or an invisible character in it, such as a byte order mark "+
-				"or a carriage return of Windows; set it to the secret alone", v.Name))
+			problems = append(problems, fmt.Errorf("%s: %s", v.Name, notAlone))
 		}
 		if value == "" {
 			value = v.Preset
@@ -193,7 +219,12 @@ func ReadEnvironment(environ []string) (Environment, error) {
 
 // neverInSecrets reports whether r comes from the way in which a secret was stored: no
 // service gives one out with it, and it would only be refused later.
-func neverInSecrets(r rune) bool { return unicode.IsControl(r) || r == '\ufeff' }
+func neverInSecrets(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+const notAlone = "it has a line break or an invisible character in it, such as a byte order mark " +
+	"or a carriage return of Windows; set it to the secret alone"
 
 func knownVariable(name string) bool {
 	for _, v := range Variables {
@@ -223,7 +254,7 @@ func isWebAddress(address string) bool {
 // TracesTo returns the URL to which traces go, empty if the variables OTEL_* name no
 // collector. The exporter reads the other ones of them by itself.
 func (e Environment) TracesTo() (string, error) {
-	named := func(name string) string { s, _ := e.Named(name); return s.Open() }
+	named := func(name string) string { return e.others[name].Open() }
 	variable := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	to := named(variable)
 	if base := named("OTEL_EXPORTER_OTLP_ENDPOINT"); to == "" && base != "" {

@@ -61,8 +61,7 @@ func (a Agent) hostedTools(at string) (all []agentrun.Tool, problems []error) {
 func (h HostedMCP) HeadersOf(e Environment) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range h.Headers {
-		value, _ := e.Named(variable) // [Config.HTTPSecrets] reports a variable that is not set
-		headers[name] = value.Open()
+		headers[name], _ = e.secret(name, variable) // [Config.HTTPSecrets] reports what is wrong with it
 	}
 	return headers
 }

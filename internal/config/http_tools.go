@@ -49,14 +49,14 @@ func (a Agent) checkHTTP(at string, wrong func(format string, args ...any)) {
 	}
 }
 
-// HTTPSecrets reports the variables that endpoints and hosted servers name and that are
-// not set. Commands that only judge calls do not need them.
+// HTTPSecrets reports what is wrong with the variables that endpoints and hosted servers
+// name. Commands that only judge calls do not need them.
 func (c Config) HTTPSecrets(e Environment) error {
 	var problems []error
 	check := func(at string, headers map[string]string) {
 		for _, name := range slices.Sorted(maps.Keys(headers)) {
-			if _, ok := e.Named(headers[name]); !ok {
-				problems = append(problems, notSet(fmt.Sprintf("%s.headers.%s", at, name), headers[name]))
+			if _, err := e.secret(fmt.Sprintf("%s.headers.%s", at, name), headers[name]); err != nil {
+				problems = append(problems, err)
 			}
 		}
 	}
@@ -92,8 +92,7 @@ func (a Agent) endpoints(at string, e Environment) (all []agentrun.Tool, problem
 		place := fmt.Sprintf("%s.tools[%d]", at, i)
 		headers := map[string]string{}
 		for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
-			v, _ := e.Named(d.Headers[name])
-			headers[name] = v.Open()
+			headers[name], _ = e.secret(at, d.Headers[name]) // [Config.HTTPSecrets] reports what is wrong with it
 		}
 		t, err := httptool.New(httptool.Config{
 			Name: d.Name, Description: d.Description, Method: d.Method, URL: d.URL, Schema: json.RawMessage(d.Schema), Headers: headers,

@@ -50,14 +50,13 @@ func (c Config) Servers(e Environment) ([]mcptool.Server, error) {
 			for _, p := range Problems(s.Check()) {
 				problems = append(problems, fmt.Errorf("%s: %w", at, p))
 			}
-			for key, variables := range map[string]map[string]string{"env": s.Env, "headers": s.Headers} {
-				for of, variable := range variables {
-					value, ok := e.Named(variable)
-					if !ok {
-						problems = append(problems, notSet(fmt.Sprintf("%s.%s.%s", at, key, of), variable))
-					}
-					variables[of] = value.Open()
-				}
+			for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+				value, err := e.setting(fmt.Sprintf("%s.env.%s", at, name), s.Env[name])
+				problems, s.Env[name] = append(problems, err), value
+			}
+			for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+				value, err := e.secret(fmt.Sprintf("%s.headers.%s", at, name), s.Headers[name])
+				problems, s.Headers[name] = append(problems, err), value
 			}
 			all = append(all, s)
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -56,11 +57,11 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "from-a-file", e.SlackToken.Open())
 	require.Contains(t, e.Secrets(), "from-a-file")
-	hook, ok := e.Named("HOOK")
-	require.True(t, ok)
-	require.Equal(t, "from-a-file", hook.Open())
-	_, ok = e.Named("GONE")
-	require.False(t, ok)
+	hook, err := e.secret("at", "HOOK")
+	require.NoError(t, err)
+	require.Equal(t, "from-a-file", hook)
+	_, err = e.secret("at", "GONE")
+	require.ErrorContains(t, err, "at: GONE_FILE: open ")
 
 	for want, more := range map[string]string{
 		"SLACK_BOT_TOKEN and SLACK_BOT_TOKEN_FILE: both are set": "SLACK_BOT_TOKEN=x\nSLACK_BOT_TOKEN_FILE=" + file,
@@ -89,6 +90,49 @@ func TestASecretHasNoInvisibleCharacter(t *testing.T) {
 		require.ErrorContains(t, err, "SLACK_SIGNING_SECRET: it has a line break")
 		require.NotEmpty(t, e.Secrets(), "they are kept out of the log all the same")
 	}
+}
+
+// The same holds for the secrets that the configuration names: a service would only say that
+// they are wrong, at the first call. A program may get a key of several lines.
+func TestASecretThatTheFileNamesHasNoInvisibleCharacter(t *testing.T) {
+	headers := map[string]string{"Authorization": "TOKEN"}
+	c := Config{
+		Agents: []Agent{{
+			Name: "ops", HTTP: &HTTPTools{Tools: []HTTPTool{{Name: "crm", Headers: headers}}}, HostedMCP: map[string]HostedMCP{"hosted": {Headers: headers}},
+			MCP: map[string]MCPServer{"docs": {URL: "https://docs.example/mcp", Headers: headers}},
+		}},
+		RemoteAgents: []RemoteAgent{{Name: "ci", Webhooks: []Webhook{{Name: "w", URL: "https://ci.example/", Secrets: []string{"TOKEN"}}}}},
+		Checks:       []Check{{Name: "k", URL: "https://ci.example/", Secrets: []string{"TOKEN"}}},
+	}
+	problems := func(e Environment) []error {
+		_, servers := c.Servers(e)
+		_, endpoints := c.Endpoints(e)
+		_, checks := signingSecrets("checks[0]", c.Checks[0].Secrets, e)
+		return Problems(errors.Join(servers, endpoints, checks, c.HTTPSecrets(e)))
+	}
+	const secret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	require.Empty(t, problems(Environment{}.With("TOKEN", secret+"\r\n")))
+	for name, e := range map[string]Environment{
+		"a byte order mark":    Environment{}.With("TOKEN", "\ufeff"+secret),
+		"a zero-width space":   Environment{}.With("TOKEN", secret+"\u200b"),
+		"two lines":            Environment{}.With("TOKEN", secret+"\r\n"+secret),
+		"a mark, in a file":    Environment{}.With("TOKEN_FILE", write(t, "\ufeff"+secret+"\n")),
+		"a variable, and file": Environment{}.With("TOKEN_FILE", write(t, secret)).With("TOKEN", secret),
+		"an empty file":        Environment{}.With("TOKEN_FILE", write(t, "\n")),
+		"white space":          Environment{}.With("TOKEN", " \n"),
+	} {
+		all := problems(e)
+		require.Len(t, all, 5, name)
+		for _, err := range all {
+			require.ErrorContains(t, err, "TOKEN", name)
+			require.NotContains(t, err.Error(), "AAAA", name)
+		}
+	}
+
+	c = Config{Agents: []Agent{{Name: "ops", MCP: map[string]MCPServer{"docs": {Command: "docs", Env: map[string]string{"KEY": "KEY"}}}}}}
+	servers, err := c.Servers(Environment{}.With("KEY", "-----BEGIN\n-----END"))
+	require.NoError(t, err)
+	require.Equal(t, "-----BEGIN\n-----END", servers[0].Env["KEY"])
 }
 
 // An agent that could read the file of a secret would have the secret, whichever part

@@ -193,12 +193,12 @@ func signingSecrets(at string, names []string, e Environment) ([]webhook.Secret,
 	var problems []error
 	for i, name := range names {
 		at := fmt.Sprintf("%s.secrets[%d]", at, i)
-		value, set := e.Named(name)
-		if !set {
-			problems = append(problems, notSet(at, name))
+		value, err := e.secret(at, name)
+		if err != nil {
+			problems = append(problems, err)
 			continue
 		}
-		secret, err := webhook.ParseSecret(strings.TrimSpace(value.Open()))
+		secret, err := webhook.ParseSecret(value)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", at, name, err))
 			continue
