@@ -35,7 +35,7 @@ func policyReplay(ctx context.Context, in *call) error {
 	p.takesJSON()
 	before := p.flags.String("old", "", "The current policy, a file or a directory. Without this `PATH`, the one that the configuration names.")
 	after := p.flags.String("new", "", "The new policy, a file or a directory at this `PATH`.")
-	fail := p.flags.String("fail-on", failOnLenient, "Exit with 1 `WHEN` the new policy is, or may be, more lenient with a call (lenient), when the policies differ on a call (any), or never (nothing).")
+	fail := p.flags.String("fail-on", failOnLenient, "Exit with 1 `WHEN` the new policy is, or may be, more lenient with a call (lenient), when the policies differ on a call (any), or never (nothing). The first two also exit with 1 if there are no calls.")
 	if err := p.parse(); err != nil {
 		return err
 	}
@@ -76,6 +76,8 @@ func policyReplay(ctx context.Context, in *call) error {
 		return err
 	}
 	switch {
+	case *fail != failOnNothing && sum.Calls == 0:
+		return errors.New("there are no calls in it, so the policies were not compared")
 	case *fail == failOnLenient && r.lenient > 0:
 		return fmt.Errorf("the new policy is, or may be, more lenient with %s", counted(r.lenient, "call", "calls"))
 	case *fail == failOnAny && sum.Different > 0:

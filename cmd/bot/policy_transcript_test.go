@@ -88,6 +88,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"strict.yaml":     strings.Replace(transcriptPolicy, "examples:", "  - name: reads\n    tools: [read_file]\n    ask: {why: People look first.}\nexamples:", 1),
 		"shell.yaml":      transcriptShell,
 		"not-calls.jsonl": "{\"tool\": \"read_file\"}\n",
+		"no-calls.jsonl":  "\n",
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
@@ -117,6 +118,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"replay-strict":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
 		"replay-any":          {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 call"},
 		"replay-json":         {[]string{"replay", "--json", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
+		"replay-no-calls":     {[]string{"replay", "--config", configName, "--new", "strict.yaml", "no-calls.jsonl"}, "the policies were not compared"},
 		"replay-not-calls":    {[]string{"replay", "--config", configName, "--new", "strict.yaml", "not-calls.jsonl"}, "line 1: is not a recorded call"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +144,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	}
 	files, err := os.ReadDir(golden)
 	require.NoError(t, err)
-	require.Len(t, files, 22, "a transcript that nothing writes")
+	require.Len(t, files, 23, "a transcript that nothing writes")
 }
 
 // The rules for a remote agent decide about its calls, so a call is not taken for one of
