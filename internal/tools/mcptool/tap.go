@@ -13,11 +13,13 @@ const exchangeKey = "countersign.dev/request"
 // An exchange is one request with what became of it on the wire.
 type exchange struct {
 	token string
+	id    json.RawMessage // of the request; set when it is sent
 
 	mu     sync.Mutex
-	left   bool // bytes of the request may have reached the server
-	status int  // that HTTP answered, if it was not a success
-	forgot bool // that status says that the server does not know the session
+	left   bool   // bytes of the request may have reached the server
+	status int    // that HTTP answered, if it was not a success
+	forgot bool   // that status says that the server does not know the session
+	failed string // what the server sent instead of an answer, in a sentence
 	answer *answer
 }
 
@@ -36,6 +38,14 @@ func (e *exchange) refused(status int, forgot bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.status, e.forgot = status, forgot
+}
+
+func (e *exchange) fails(sentence string) { e.mu.Lock(); e.failed = sentence; e.mu.Unlock() }
+
+func (e *exchange) failure() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed
 }
 
 // forgotten reports whether the server refused the request because it does not know the
@@ -103,6 +113,7 @@ func (t *tap) sending(message []byte) *exchange {
 	defer t.mu.Unlock()
 	e := t.byToken[token]
 	if e != nil {
+		e.id = m.ID
 		t.byID[string(m.ID)] = e
 	}
 	return e

@@ -127,6 +127,8 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case status != 0:
 		return agentrun.Result{}, true, unsure("The server answered with the HTTP status %d.", status)
+	case e.failure() != "":
+		return agentrun.Result{}, true, unsure("%s", e.failure())
 	case errors.Is(err, errTooLong):
 		return agentrun.Result{}, true, unsure("The server sent a message of more than %d MiB, so the connection to it was ended.", maxMessage>>20)
 	case limited.Err() != nil:

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign/countersign/internal/plainhttp"
@@ -64,16 +65,54 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.spend()
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	switch kind {
-	case "text/event-stream":
+	switch {
+	case kind == eventStream && (begun == nil || resp.StatusCode < 300):
 		resp.Body = &events{body: resp.Body, tap: t.tap}
-	case "application/json":
-		resp.Body = &whole{body: resp.Body, tap: t.tap}
+	case begun != nil:
+		t.contain(resp, kind, begun)
+	default:
+		resp.Body = &whole{body: resp.Body}
 	}
 	if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
 		resp.Body = &listening{resp.Body, t.spend}
 	}
 	return resp, nil
+}
+
+const (
+	eventStream = "text/event-stream"
+	jsonMessage = "application/json"
+)
+
+// contain gives the SDK a response that it can use. At any other it would end the
+// connection, and then it is not known of the calls that are under way whether they took
+// effect. So instead of such a response it reads that the request has failed.
+func (t *tapped) contain(resp *http.Response, kind string, e *exchange) {
+	var body []byte
+	var err error
+	if kind == jsonMessage {
+		body, err = io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
+	}
+	_ = resp.Body.Close()
+	switch {
+	case len(body) > maxMessage:
+		e.fails(fmt.Sprintf("The server sent a message of more than %d MiB.", maxMessage>>20))
+	case err != nil: // it was cut
+	default:
+		t.tap.arrived(body)
+		answered, _, status := e.outcome()
+		if _, err := jsonrpc.DecodeMessage(body); err == nil && answered != nil && (status == 0 || answered.Error != nil) {
+			resp.Body = io.NopCloser(bytes.NewReader(body))
+			return
+		}
+		e.fails(fmt.Sprintf("The response of the server, with the HTTP status %d, is no answer to the call.", resp.StatusCode))
+	}
+	failed := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no answer, with the HTTP status %d"}}`, e.id, resp.StatusCode)
+	if resp.StatusCode < 300 {
+		resp.StatusCode = http.StatusOK
+	}
+	resp.Header.Set("Content-Type", jsonMessage)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(failed)), int64(len(failed))
 }
 
 // outgoing returns a copy of the request, and the exchange that it begins.
@@ -116,17 +155,13 @@ func (l *listening) Read(b []byte) (int, error) {
 // whole is a response with one message.
 type whole struct {
 	body io.ReadCloser
-	tap  *tap
-	read []byte
+	read int
 }
 
 func (w *whole) Read(b []byte) (int, error) {
 	n, err := w.body.Read(b)
-	if w.read = append(w.read, b[:n]...); len(w.read) > maxMessage {
+	if w.read += n; w.read > maxMessage {
 		return 0, errTooLong
-	}
-	if errors.Is(err, io.EOF) {
-		w.tap.arrived(w.read)
 	}
 	return n, err
 }
