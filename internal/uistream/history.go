@@ -150,7 +150,7 @@ func (c *call) part(d Dialect, now time.Time) map[string]any {
 	if c.hosted {
 		p["providerExecuted"] = true
 	}
-	if c.asked != nil && d.approvals() && (c.result != nil || c.pending(now)) {
+	if c.asked != nil && d.approvals() && (c.result != nil || c.pending(now) || c.ahead()) {
 		a := map[string]any{"id": c.approval()}
 		if d.reasons() && c.asked.Why != "" {
 			a["requestReason"] = c.asked.Why
@@ -186,6 +186,8 @@ func (c *call) part(d Dialect, now time.Time) map[string]any {
 		switch {
 		case c.pending(now) && d.approvals():
 			p["state"] = stateRequested
+		case c.ahead() && d.approvals():
+			p["state"] = stateResponded
 		default:
 			p["state"] = stateAvailable
 		}

@@ -186,7 +186,8 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 		}
 		out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name, Input: c.input()})
 	}
-	if id := c.approval(); c.pending(now) && k.approval != id && w.dialect.approvals() {
+	asks := c.pending(now) || c.ahead() && !w.dialect.decisions()
+	if id := c.approval(); asks && k.approval != id && w.dialect.approvals() {
 		if k.approval != "" { // other arguments, or asked once more
 			out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name, Input: c.input()})
 		}

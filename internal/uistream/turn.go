@@ -68,6 +68,13 @@ func (c *call) pending(now time.Time) bool {
 	return c.asked != nil && c.result == nil && c.asked.OpenAt(now) && !c.asked.InDoubt()
 }
 
+// ahead reports whether it is decided while other calls of its batch are not. A client
+// sends the answers of a step once each call in it was asked about and answered, so it
+// has to be told of this one too.
+func (c *call) ahead() bool {
+	return c.asked != nil && c.result == nil && c.asked.Status.Settled() && !c.batch.Settled() && !c.asked.InDoubt()
+}
+
 // find returns the call with the id.
 func (t *turn) find(id approvals.ToolCallID) *call {
 	for _, s := range t.steps {
