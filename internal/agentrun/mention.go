@@ -36,6 +36,16 @@ func ThreadIDOf(o Origin) ThreadID {
 	return ThreadID(approvals.NewID("thread", partition, derived("thread", o.Surface, o.Team, o.Channel, o.Root)))
 }
 
+// MentionRunID returns the id of the run that a mention with this event makes, or has
+// made.
+func MentionRunID(id ThreadID, event string) (approvals.RunID, error) {
+	partition, err := approvals.Partition(string(id))
+	if err != nil {
+		return "", err
+	}
+	return approvals.RunID(approvals.NewID("run", partition, derived("mention", string(id), event))), nil
+}
+
 // Mention commits a run for m: queued if its thread is free, otherwise waiting
 // behind what is going on there. What it does while calls of the thread are
 // pending the agent's [PendingRule] says. The same event again returns the same
@@ -46,11 +56,10 @@ func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
 		return Run{}, fmt.Errorf("%w: a mention has an event, a person and a channel", approvals.ErrInvalid)
 	}
 	threadID := ThreadIDOf(m.Origin)
-	partition, err := approvals.Partition(string(threadID))
+	id, err := MentionRunID(threadID, m.Event)
 	if err != nil {
 		return Run{}, err
 	}
-	id := approvals.RunID(approvals.NewID("run", partition, derived("mention", string(threadID), m.Event)))
 	return storedOnce(ctx, r.c.Store, id, "mention in "+string(threadID), func() (Run, error) { return r.c.Store.Run(ctx, id) },
 		func() error { return r.mention(ctx, id, threadID, m) })
 }

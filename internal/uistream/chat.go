@@ -127,16 +127,22 @@ func (s *Server) manner(r *http.Request, dialect string, follow *bool) (Dialect,
 func (s *Server) say(ctx context.Context, user approvals.UserID, at place, q request, instructions string) (approvals.RunID, error) {
 	m := q.Messages[len(q.Messages)-1]
 	key := m.ID + "\n" + m.text()
-	if q.Trigger == triggerRegenerate || m.ID == "" {
+	if m.ID == "" {
 		key = rand.Text() // a client does not repeat such a request by itself
 	}
 	via := ""
 	if at.shared { // other people are here, and would not see the instructions
 		key, via, instructions = string(user)+"\n"+key, surface, ""
 	}
-	sum := sha256.Sum256([]byte(key))
+	if q.Trigger == triggerRegenerate {
+		made, next, err := s.again(ctx, at, m, key)
+		if err != nil || made != "" {
+			return made, err
+		}
+		key = next
+	}
 	run, err := s.c.Runner.Mention(ctx, agentrun.Mention{
-		Event: surface + ":" + hex.EncodeToString(sum[:]), Origin: at.origin, Agent: at.agent, Requester: user, Text: m.text(), Via: via,
+		Event: event(key), Origin: at.origin, Agent: at.agent, Requester: user, Text: m.text(), Via: via,
 		Instructions: instructions,
 	})
 	if err != nil {
@@ -146,11 +152,71 @@ func (s *Server) say(ctx context.Context, user approvals.UserID, at place, q req
 	return s.turns.headOf(ctx, run.ID)
 }
 
+// event names a message for [agentrun.Mention].
+func event(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return surface + ":" + hex.EncodeToString(sum[:])
+}
+
+// again finds the answer to a message that is to be made again. While the last one is
+// not over it is that one: a client that lost its connection sends this to try again, and
+// a browser may send it twice by itself. That answer is returned as made, if the message
+// is one of the history, or by the key under which it was asked for. Once it is over, the
+// key is a new one.
+func (s *Server) again(ctx context.Context, at place, m message, key string) (made approvals.RunID, next string, err error) {
+	head, said, err := s.said(ctx, at, m)
+	if err != nil {
+		return "", "", err
+	}
+	first := string(head)
+	for n := 1; ; n++ {
+		if !said {
+			id, err := agentrun.MentionRunID(at.thread, event(key))
+			if err != nil {
+				return "", "", err
+			}
+			if first == "" {
+				first = string(id)
+			}
+			head, err = s.turns.headOf(ctx, id)
+			if errors.Is(err, approvals.ErrNotFound) {
+				return "", key, nil
+			}
+			if err != nil {
+				return "", "", err
+			}
+		}
+		t, err := s.turns.load(ctx, head)
+		switch {
+		case err != nil:
+			return "", "", err
+		case !t.over && said:
+			return head, "", nil
+		case !t.over:
+			return "", key, nil
+		}
+		said, key = false, fmt.Sprintf("again\n%s\n%d", first, n)
+	}
+}
+
+// said returns the first run of what a message of the history has led to.
+func (s *Server) said(ctx context.Context, at place, m message) (head approvals.RunID, ok bool, err error) {
+	id, ok := headOf(m.ID, saidPrefix)
+	if !ok {
+		return "", false, nil
+	}
+	run, err := s.c.Runs.Run(ctx, id)
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && (run.Thread != at.thread || run.Prompt != m.text()) {
+		return "", false, nil
+	}
+	return run.ID, err == nil, err
+}
+
 // goOn continues the message that the client has answered.
 func (s *Server) goOn(x *stream, q request, answered []outcome) error {
 	ctx := x.c.r.Context()
 	m := q.Messages[len(q.Messages)-1]
-	head, ok := headOf(m.ID)
+	head, ok := headOf(m.ID, messagePrefix)
 	if ok {
 		run, err := s.c.Runs.Run(ctx, head)
 		if err != nil && !errors.Is(err, approvals.ErrNotFound) {

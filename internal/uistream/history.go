@@ -50,7 +50,7 @@ func (s *Server) history(c caller) error {
 			said.User = t.by
 		}
 		all = append(all, shownMessage{
-			ID: "said-" + string(h.run), Role: roleUser, Metadata: said,
+			ID: saidPrefix + string(h.run), Role: roleUser, Metadata: said,
 			Parts: []map[string]any{{"type": "text", "text": h.prompt}},
 		}, shownMessage{ID: messageID(h.run), Role: roleAssistant, Metadata: &metadata{Timestamp: t.began.UTC()}, Parts: s.parts(t, d, c.user)})
 	}

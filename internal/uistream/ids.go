@@ -38,15 +38,19 @@ func ChatID(o agentrun.Origin) string {
 	return o.Surface + ":" + string(agentrun.ThreadIDOf(o))
 }
 
-// messagePrefix begins the ids of assistant messages.
-const messagePrefix = "msg-"
+// What the ids of messages begin with: those of the assistant, and those of people in the
+// history.
+const (
+	messagePrefix = "msg-"
+	saidPrefix    = "said-"
+)
 
 // messageID is the id of the assistant message of a turn, which never changes.
 func messageID(head approvals.RunID) string { return messagePrefix + string(head) }
 
-// headOf is the first run of the turn of an assistant message.
-func headOf(message string) (approvals.RunID, bool) {
-	run, ok := strings.CutPrefix(message, messagePrefix)
+// headOf is the first run of the turn of a message whose id begins with the prefix.
+func headOf(message, prefix string) (approvals.RunID, bool) {
+	run, ok := strings.CutPrefix(message, prefix)
 	_, err := approvals.Partition(run)
 	return approvals.RunID(run), ok && err == nil && strings.HasPrefix(run, "run-")
 }

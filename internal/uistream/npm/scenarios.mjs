@@ -375,11 +375,45 @@ scenarios["the agent fails"] = async () => {
 };
 
 scenarios["regenerate"] = async () => {
-  const chat = await ask("say hello");
+  const path = fresh("f"), chat = await ask(`free:${path} | say hello`);
+  for (const times of [2, 3]) {
+    await chat.regenerate();
+    assert.deepEqual(chat.errors, []);
+    assert.equal(chat.messages.length, 2);
+    assert.match(chat.text(), /hello/);
+    assert.equal(await ran(path), times);
+  }
+  const tab = await reloaded(chat);
+  await tab.regenerate();
+  assert.equal(await ran(path), 4);
+  assert.deepEqual(tab.errors, []);
+};
+
+// Most frontends let their user try again with regenerate() when a connection was lost.
+scenarios["regenerate while the answer is being made"] = async () => {
+  const path = fresh("f"), key = fresh("k"), chat = new Chat({ id: fresh("chat") });
+  const said = chat.say(`free:${path} | type:${key}:one,two`);
+  await until("the text", () => chat.text() === "one");
+  await chat.stop();
+  await said;
+  const tab = await reloaded(chat), again = [chat.regenerate(), tab.regenerate()];
+  for (const c of [chat, tab]) await until("the text again", () => c.text() === "one" && c.status === "streaming");
+  await typist("go", key);
+  for (const c of [chat, tab]) await until("the rest", () => c.text() === "onetwo");
+  await typist("go", key);
+  await Promise.all(again);
+  assert.deepEqual([...chat.errors, ...tab.errors], []);
+  assert.deepEqual([chat.messages.length, (await reloaded(chat)).messages.length], [2, 2]);
+  assert.equal(await ran(path), 1);
+};
+
+scenarios["regenerate while people decide"] = async () => {
+  const path = fresh("f"), asked = fresh("a"), chat = await ask(`free:${path} | del:${asked}`);
   await chat.regenerate();
-  assert.deepEqual(chat.errors, []);
-  assert.equal(chat.messages.length, 2);
-  assert.match(chat.text(), /hello/);
+  await chat.click(asked, true);
+  await chat.settled("the end", () => chat.text().includes("Done"));
+  assert.deepEqual([await ran(path), await ran(asked)], [1, 1]);
+  assert.equal((await reloaded(chat)).messages.length, 2);
 };
 
 const texts = (chat) => chat.parts.filter((p) => p.type === "text").map((p) => p.text);
