@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -81,8 +83,8 @@ func approvalOf(b approvals.Batch, a approvals.Approval, args json.RawMessage, r
 	o := a.Outcome(now)
 	d := &approvalData{
 		ApprovalID: approvalID(b.ID, a.Call.Digest), ToolCallID: string(a.Call.ID), ToolName: a.Call.Name, Status: statusOf(o),
-		Summary: summary.Of(a.Summary, a.Call.Name, args, a.WriteOnly), Why: a.Why, Severity: string(a.Severity),
-		Edited: a.Call.Digest != a.Proposed, Digest: a.Call.Digest, Arguments: string(shownInput(args, a.WriteOnly)),
+		Summary: approvals.Visible(summary.Of(a.Summary, a.Call.Name, args, a.WriteOnly)), Why: a.Why, Severity: string(a.Severity),
+		Edited: a.Call.Digest != a.Proposed, Digest: a.Call.Digest, Arguments: exactly(shownInput(args, a.WriteOnly)),
 		Execution: string(a.Execution.State),
 	}
 	if c := a.Checked; c.Check != "" {
@@ -177,6 +179,22 @@ func (c *call) why(now time.Time) string {
 		reasons = append(reasons, d.Reason)
 	}
 	return cmp.Or(slices.Compact(reasons)...)
+}
+
+// exactly is the arguments as the text that people decide by. Characters that would not
+// show, or would move others, are escape sequences; it is the same JSON.
+func exactly(args json.RawMessage) string {
+	var b strings.Builder
+	for _, r := range string(args) {
+		if r < ' ' || !approvals.Invisible(r) { // below a space there is only space between values
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // words is the text of a result: a text as it is, any other value as JSON.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A client sends back all that it was shown. What it can't parse, or what is refused
@@ -52,4 +54,17 @@ func TestWhatAClientCannotTakeOrSendBackIsAText(t *testing.T) {
 			require.Empty(t, faults)
 		})
 	}
+}
+
+// A page can show these texts as they are: nothing in them hides, or reorders what is
+// beside it. They are the same JSON.
+func TestWhatPeopleDecideByHidesNothing(t *testing.T) {
+	args := "{\r\n\"to\":\"a\u202ebob\u200b\u2066\",\"tag\":\"\U000e0041\",\"quote\":\"\\\\u202e \\n ❤️ שלום\"}"
+	b := approvals.Batch{ID: "batch-01-x"}
+	a := approvals.Approval{Call: approvals.CallRef{ID: "c1", Name: "pay"}, Summary: "Pay {to}", Status: approvals.Pending}
+	d := approvalOf(b, a, json.RawMessage(args), "U0ALICE", time.Time{})
+	require.Equal(t, "{\r\n\"to\":\"a\\u202ebob\\u200b\\u2066\",\"tag\":\"\\udb40\\udc41\",\"quote\":\"\\\\u202e \\n ❤\\ufe0f שלום\"}", d.Arguments)
+	require.JSONEq(t, args, d.Arguments)
+	require.NotContains(t, d.Summary, "\u202e")
+	require.Contains(t, d.Summary, `a\u202ebob`)
 }
