@@ -20,7 +20,9 @@ const trouble = [];
 
 // The chat reaches the demo through a network that can be cut off.
 const connections = new Set();
+let down = false;
 const network = createServer((from) => {
+  if (down) return from.destroy();
   const to = connect(new URL(PAGE).port, "127.0.0.1");
   for (const [one, other] of [[from, to], [to, from]]) {
     connections.add(one);
@@ -69,6 +71,14 @@ try {
   const chat = await screen(CHAT, "/chat/"), slack = await screen(PAGE, "/");
   const call = (name) => chat.getByRole("region", { name }).filter({ hasText: name });
   const first = call("2023-q1-sales.txt").last(), second = call("2023-q2-sales.txt").last();
+
+  // What does not arrive is no obstacle to what comes later.
+  down = true;
+  for (const c of connections) c.destroy();
+  await chat.getByRole("textbox", { name: "Message" }).fill("is anybody there?");
+  await chat.getByRole("button", { name: "Send" }).click();
+  await chat.getByRole("alert").waitFor();
+  down = false;
 
   // What the agent says comes in pieces.
   const says = "I'll look at what reports there are.";

@@ -41,6 +41,11 @@ function Page({ on }: { on: Setup }) {
   </>;
 }
 
+const later = (ms: number) => new Promise((next) => setTimeout(next, ms));
+
+/** said is the last that the person said. The server has it under another id. */
+const said = (all: Message[]) => all.filter((m) => m.role === "user").at(-1)?.parts.map((p) => p.type === "text" ? p.text : "").join("");
+
 /**
  * chatOf is the chat of a conversation. It reads the history again when a stream ends before
  * its message does. The transport of a `Chat` says that a resumed stream begins again; that
@@ -59,14 +64,18 @@ function chatOf(id: string, before: Message[], as: Record<string, string>) {
         return answer;
       },
     }),
-    onFinish: ({ isAbort, isError, finishReason }) => { if (!isAbort && !isError && !finishReason) setTimeout(() => void again(), 500); },
+    onFinish: async ({ isAbort, isError, finishReason }) => {
+      if (isAbort || isError || finishReason) return;
+      do await later(500); while (chat.status === "ready" && !await again());
+    },
   });
+  /** again goes on, and reports whether it could. */
   const again = async () => {
-    const said = (by: Message[]) => by.filter((m) => m.role === "user").length;
     const all: Message[] = await read().catch(() => []);
-    if (said(all) < said(chat.messages)) return; // the server cannot be reached, or did not get the last one
+    if (said(all) !== said(chat.messages)) return false; // the server cannot be reached, or did not get the last one
     chat.messages = all;
     await chat.resumeStream();
+    return true;
   };
   return { chat, again };
 }
@@ -88,7 +97,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
     let lost = true;
     const retry = async () => {
       while (lost) {
-        await new Promise((next) => setTimeout(next, 1000));
+        await later(1000);
         if (lost) await again();
       }
     };
