@@ -67,11 +67,11 @@ soak: ## What takes longer than a test may: a million requirements against the o
 	$(GO) test -count=1 -timeout=60m -run TestEveryGuardIsTested ./internal -mutants
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./cmd/bot -power=50
-	for v in 2.1.330 2.1.197; do d=$$(mktemp -d) && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@$$v && \
+	for v in 2.1.332 2.1.197; do d=$$(mktemp -d) && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@$$v && \
 		node $$d/node_modules/@anthropic-ai/claude-code/install.cjs && \
 		$(GO) test -count=1 -timeout=30m -run RealClaudeCode -v ./internal/hookserver -claude=$$d/node_modules/.bin/claude -hold=400s; \
 		ended=$$?; rm -rf $$d; [ $$ended = 0 ] || exit 1; done
-	d=$$(mktemp -d) && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@2.1.330 opencode-ai@1.18.33 && \
+	d=$$(mktemp -d) && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@2.1.332 opencode-ai@1.18.33 && \
 		node $$d/node_modules/@anthropic-ai/claude-code/install.cjs && \
 		$(GO) test -count=1 -timeout=30m -run RealAgentsAreGated -v ./internal/gateway -claude=$$d/node_modules/.bin/claude -opencode=$$d/node_modules/.bin/opencode; \
 		ended=$$?; rm -rf $$d; [ $$ended = 0 ] || exit 1
