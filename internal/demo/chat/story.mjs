@@ -77,8 +77,9 @@ try {
   for (const c of connections) c.destroy();
   await chat.getByRole("textbox", { name: "Message" }).fill("is anybody there?");
   await chat.getByRole("button", { name: "Send" }).click();
-  await chat.getByRole("alert").waitFor();
+  await chat.getByRole("alert").getByText("The connection was lost.").waitFor();
   down = false;
+  await chat.getByRole("alert").getByText("Your message did not arrive.").waitFor();
 
   // What the agent says comes in pieces.
   const says = "I'll look at what reports there are.";

@@ -41,6 +41,7 @@ function Page({ on }: { on: Setup }) {
   </>;
 }
 
+const away = "The connection was lost. This page tries again.";
 const later = (ms: number) => new Promise((next) => setTimeout(next, ms));
 
 /** said is the last that the person said. The server has it under another id. */
@@ -66,16 +67,17 @@ function chatOf(id: string, before: Message[], as: Record<string, string>) {
     }),
     onFinish: async ({ isAbort, isError, finishReason }) => {
       if (isAbort || isError || finishReason) return;
-      do await later(500); while (chat.status === "ready" && !await again());
+      do await later(500); while (chat.status === "ready" && await again());
     },
   });
-  /** again goes on, and reports whether it could. */
+  /** again goes on, or says why it could not. */
   const again = async () => {
-    const all: Message[] = await read().catch(() => []);
-    if (said(all) !== said(chat.messages)) return false; // the server cannot be reached, or did not get the last one
+    const all: Message[] | undefined = await read().catch(() => undefined);
+    if (!all) return away;
+    if (said(all) !== said(chat.messages)) return "Your message did not arrive. Send it again.";
     chat.messages = all;
     await chat.resumeStream();
-    return true;
+    return "";
   };
   return { chat, again };
 }
@@ -84,6 +86,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   const [{ chat, again }] = useState(() => chatOf(id, before, headers(on.token, user)));
   const { messages, sendMessage, resumeStream, status, error } = useChat<Message>({ chat, resume: before.length > 0 });
   const [text, setText] = useState("");
+  const [why, setWhy] = useState("");
   const say = (words: string) => {
     setText("");
     void sendMessage({ text: words });
@@ -95,10 +98,11 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   useEffect(() => { // the connection was lost
     if (!(error instanceof TypeError)) return;
     let lost = true;
+    setWhy(away);
     const retry = async () => {
       while (lost) {
         await later(1000);
-        if (lost) await again();
+        if (lost) setWhy(await again());
       }
     };
     void retry();
@@ -127,7 +131,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
           })}
         </article>
       ))}
-      {error && <p role="alert">{words(error.message)}</p>}
+      {error && <p role="alert">{error instanceof TypeError ? why : words(error.message)}</p>}
       {status === "submitted" && <p>…</p>}
     </div></main>
     <form className="say" onSubmit={(e) => { e.preventDefault(); if (text.trim()) say(text); }}>
