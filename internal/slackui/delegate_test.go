@@ -110,3 +110,36 @@ func TestNobodyIsAskedInsteadByTheRequester(t *testing.T) {
 	require.Equal(t, 1, cards("U0CAROL"))
 	require.Equal(t, 1, cards("U0BOB"), "nobody can approve for him")
 }
+
+// A delegate whose account is deactivated has no delegate of their own any more: they could
+// not approve, so nobody can through them.
+func TestTheDeactivatedPassNothingOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		then   func(*workspace)
+		status approvals.Status
+		asked  string
+	}{
+		"all are there": {func(*workspace) {}, approvals.Approved, "U0DAVE"},
+		"the middle is deactivated": {func(o *workspace) {
+			require.NoError(o.t, o.SetActive("U0CAROL", false))
+			o.pass(2 * time.Minute)
+		}, approvals.Pending, "U0BOB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := atNoon(t, escaping(), inLists)
+			root := o.say("U0ALICE", "clean up")
+			d := directCall(by("boss", fromUser("U0BOB")))
+			d.Ask.Requirement.Delegation = true
+			b := o.opens(root, d)
+			o.slash("U0CAROL", "away until friday, ask @dave")
+			o.slash("U0BOB", "away until friday, ask @carol")
+			c.then(o)
+			_ = o.ui.Cards.Reconcile(t.Context(), string(b.ID))
+			last := o.directs(c.asked)
+			require.NotEmpty(t, last)
+			require.NotEmpty(t, last[len(last)-1].Actions(), "the request asks")
+			o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
+			require.Equal(t, c.status, o.status(b, 0))
+		})
+	}
+}

@@ -206,13 +206,13 @@ func (r recipients) principal(user approvals.UserID) approvals.Principal {
 // ask adds the person to the audience, or the delegate who stands in for them.
 func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID, added approvals.From) error {
 	if stand, absence, ok := r.standIn(user); ok {
-		adds, counts, err := r.admit(ctx, to, stand, directory.Sought{})
+		adds, counts, err := r.admit(ctx, to, stand, directory.Sought{}, absence.Via...)
 		if err != nil {
 			return err
 		}
 		if adds {
 			w := to.who[stand]
-			w.call, w.places = to.call, append(w.places, absence)
+			w.call, w.places = to.call, append(w.places, absence.Absence)
 			to.who[stand] = w
 		}
 		if counts {
@@ -232,17 +232,16 @@ func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID
 	return nil
 }
 
-// admit reports whether the person can take part, and whether they are to be added to
-// the audience. Whether those can take part who need no message is looked up only as
-// far as the audience depends on it.
-func (r recipients) admit(ctx context.Context, to *audience, user approvals.UserID, what directory.Sought) (adds, counts bool, err error) {
+// admit reports whether the person, and everyone who passed a delegation on to them, can
+// take part, and whether they are to be added to the audience. Whether those can take part
+// who need no message is looked up only as far as the audience depends on it.
+func (r recipients) admit(ctx context.Context, to *audience, user approvals.UserID, what directory.Sought, via ...approvals.UserID) (adds, counts bool, err error) {
 	here := r.conversation.has(user)
 	skip := r.conversation.skips(user) || to.many
 	if skip && (to.here || (!here && (to.many || to.muted))) {
 		return false, true, nil
 	}
-	counts, err = r.counts(ctx, user, what)
-	if err != nil || !counts {
+	if counts, err = r.counts(ctx, what, append(slices.Clip(via), user)...); err != nil || !counts {
 		return false, counts, err
 	}
 	to.here = to.here || here
@@ -250,33 +249,35 @@ func (r recipients) admit(ctx context.Context, to *audience, user approvals.User
 	return !skip, true, nil
 }
 
-// counts reports whether the person can take part. It returns an error only if that
-// may be known in a moment.
-func (r recipients) counts(ctx context.Context, user approvals.UserID, what directory.Sought) (bool, error) {
-	_, err := r.People.Admitted(ctx, string(user), "", what)
-	if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
-		return false, later
+// counts reports whether the people can take part. It returns an error only if that may be
+// known in a moment.
+func (r recipients) counts(ctx context.Context, what directory.Sought, users ...approvals.UserID) (bool, error) {
+	for _, user := range users {
+		_, err := r.People.Admitted(ctx, string(user), "", what)
+		if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
+			return false, later
+		}
+		if err != nil {
+			return false, nil //nolint:nilerr // that is known: they cannot
+		}
 	}
-	return err == nil, nil
+	return true, nil
 }
 
 // standIn returns who is asked instead of a person who is away, if they can decide in
 // their place: the delegate, or the delegate's own delegate if the first is away too.
-func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.Absence, bool) {
+func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.Delegation, bool) {
 	at := r.Now()
 	a, away := r.away.Of(user, at)
+	if !away || a.Delegate == "" {
+		return "", approvals.Delegation{}, false
+	}
 	for range approvals.MaxHops {
-		if !away || a.Delegate == "" {
-			break
-		}
 		next, too := r.away.Of(a.Delegate, at)
 		if !too || next.Delegate == "" {
 			break
 		}
 		a = next
-	}
-	if !away || a.Delegate == "" {
-		return "", approvals.Absence{}, false
 	}
 	for _, absence := range r.away.DelegationsTo(a.Delegate, at) {
 		if slices.ContainsFunc(absence.Via, func(u approvals.UserID) bool { return r.batch.Barred(r.call, u) }) {
@@ -285,8 +286,8 @@ func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.
 		absent := approvals.Absent{User: user, Groups: r.principal(user).Groups, Until: absence.Until, Via: absence.Via}
 		p := approvals.Principal{User: a.Delegate, GroupsAt: at, For: []approvals.Absent{absent}}
 		if absence.User == user && r.batch.Helps(r.call, p) {
-			return a.Delegate, absence.Absence, true
+			return a.Delegate, absence, true
 		}
 	}
-	return "", approvals.Absence{}, false
+	return "", approvals.Delegation{}, false
 }

@@ -71,7 +71,7 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 	var all []approvals.Principal
 	for _, user := range users {
 		if len(users) <= maxRecipients { // of more people, enough are assumed to count
-			counts, err := asked.counts(ctx, user, what)
+			counts, err := asked.counts(ctx, what, user)
 			if err != nil {
 				return false, false, err
 			}

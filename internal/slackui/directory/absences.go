@@ -86,6 +86,13 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 		if len(groups) == 0 && !what.names(away.User) {
 			continue // the calls do not ask them
 		}
+		passed, err := passedOn(ctx, d, away)
+		if err != nil {
+			return nil, err
+		}
+		if !passed {
+			continue
+		}
 		member, err := d.Admitted(ctx, string(away.User), "", what)
 		if errors.Is(err, ErrLookup) {
 			return nil, err
@@ -99,6 +106,20 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 		all = append(all, approvals.Absent{User: away.User, Groups: groups, Until: away.Until, Via: away.Via})
 	}
 	return all, nil
+}
+
+// passedOn reports whether everyone who passed the delegation on can still be a delegate.
+// It returns an error only if that may be known in a moment.
+func passedOn(ctx context.Context, d *Directory, to approvals.Delegation) (bool, error) {
+	for _, user := range to.Via {
+		if err := d.Admit(ctx, string(user), ""); err != nil {
+			if !errors.Is(err, ErrLookup) {
+				err = nil
+			}
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Location is the person's time zone. If its name is not known here, it is a fixed

@@ -79,6 +79,11 @@ func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, erro
 		return Viewer{}, err
 	}
 	for _, a := range who.Away.DelegationsTo(who.User, d.Now()) {
+		passed, err := passedOn(asking, d, a)
+		who.Unsure = who.Unsure || err != nil
+		if !passed {
+			continue
+		}
 		theirs, _ := in.With(string(a.User), d.Now())
 		who.For = append(who.For, approvals.Absent{User: a.User, Groups: theirs, Until: a.Until, Via: a.Via})
 		who.keys = append(who.keys, approvals.WaitsForUser(a.User))

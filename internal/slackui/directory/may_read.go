@@ -69,7 +69,11 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 	away, _, unanswered := d.Absences().Load(ctx)
 	if unanswered == nil && asked.Delegation {
 		for _, a := range away.DelegationsTo(me, d.Now()) {
-			absent = append(absent, a.User)
+			passed, err := passedOn(asking, d, a)
+			unanswered = errors.Join(unanswered, err)
+			if passed {
+				absent = append(absent, a.User)
+			}
 		}
 	}
 	if slices.ContainsFunc(absent, func(u approvals.UserID) bool { return slices.Contains(asked.Users, u) }) {
