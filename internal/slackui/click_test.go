@@ -235,6 +235,35 @@ func TestARefusalNamesNoGroupInWhichNobodyIsLeft(t *testing.T) {
 	}
 }
 
+// Whoever reads that a person can approve asks them, and waits: also for an account that is
+// deactivated since the request was made.
+func TestARefusalNamesNobodyWhoseAccountIsDeactivated(t *testing.T) {
+	for name, c := range map[string]struct {
+		from approvals.From
+		gone []string
+		says string
+	}{
+		"another is left":       {fromUser("U0BOB", "U0CAROL"), []string{"U0BOB"}, "Nothing changed. <@U0CAROL> can approve it."},
+		"nobody is left":        {fromUser("U0BOB"), []string{"U0BOB"}, "No one else can approve it right now: <@U0BOB> can no longer take part. Tell your Countersign admin."},
+		"in a group":            {fromGroup("S0SEC"), []string{"U0CAROL"}, "No one else can approve it right now: no one else is left in <!subteam^S0SEC>."},
+		"a group that has more": {fromGroup("S0SRE"), []string{"U0BOB"}, "<!subteam^S0SRE> can approve it."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newWorkspace(t, slacksim.Config{Events: []string{"user_change"}})
+			root := o.say("U0ALICE", "clean up")
+			o.draw(o.opens(root, call("c1", "delete_file", `{}`, by("all", c.from))))
+			for _, user := range c.gone {
+				require.NoError(t, o.SetActive(user, false))
+			}
+			require.NoError(t, o.Idle(t.Context()), "the app knows of the change")
+			o.press("U0DAVE", o.card("U0DAVE", root), "approve", 0)
+			told := o.whispers("U0DAVE", root)
+			require.Len(t, told, 1)
+			require.Contains(t, told[0], c.says)
+		})
+	}
+}
+
 func TestGuestsCannotTakePart(t *testing.T) {
 	people := slacksim.DefaultPeople()
 	for i := range people {

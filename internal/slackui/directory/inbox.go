@@ -137,6 +137,15 @@ func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) 
 	return in, sure
 }
 
+// Out reports whether it is known that the person cannot take part, where an answer up to
+// [displayAge] will do.
+func Out(ctx context.Context, d *Directory, user approvals.UserID, what Sought) bool {
+	slow := *d
+	slow.forDisplay = true
+	_, err := slow.Admitted(ctx, string(user), "", what)
+	return err != nil && !errors.Is(err, ErrLookup)
+}
+
 // Helpful returns the calls of the batch that the person can help to settle now.
 func (w Viewer) Helpful(b approvals.Batch, now time.Time) card.OpenCalls {
 	p := card.OpenCalls{Batch: b}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -12,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // Interaction does what a person asked for.
@@ -209,29 +211,60 @@ func (s *verdicts) refusal(ctx context.Context, at respond.Subject, refused erro
 	return refused
 }
 
-// explain is [respond.Explain], which names no group as approvers here in which nobody
-// is left who could approve the call.
+// explain is [respond.Explain], which names nobody as an approver here who can't take part
+// any more, and no group in which nobody is left who could approve the call.
 func (s *verdicts) explain(ctx context.Context, err error, at respond.Subject) (words blockkit.Mrkdwn, known bool) {
 	if respond.NamesApprovers(err) {
-		at.Deserted = s.deserted(ctx, at)
+		ctx, cancel := context.WithTimeout(ctx, approversTime)
+		defer cancel()
+		at.Deserted, at.Gone = s.deserted(ctx, at), s.gone(ctx, at)
 	}
 	return respond.Explain(err, at)
 }
 
+const (
+	// approversTime bounds how long a refusal waits to know who else could approve: for a
+	// second, because a question ends so long before the deadline of its caller.
+	approversTime = slackapi.Spared + time.Second
+	// approversSought bounds of how many people that is asked, for each group and of those
+	// who are named.
+	approversSought = 20
+)
+
 // deserted returns the groups of the call without members who could approve it, the
 // person aside. A group that cannot be looked up is none of them.
 func (s *verdicts) deserted(ctx context.Context, at respond.Subject) []approvals.GroupID {
-	var groups []approvals.GroupID
-	for _, q := range at.Approval.Requirement.Quorums {
-		groups = append(groups, q.From.Groups...)
-	}
-	slices.Sort(groups)
-	groups = slices.Compact(groups)
+	groups := asked(at).Groups
 	in, _ := s.people.ForDisplay(ctx, groups)
 	return slices.DeleteFunc(groups, func(g approvals.GroupID) bool {
 		_, known := in[g]
+		sought := 0
 		return !known || slices.ContainsFunc(in.Members([]approvals.From{{Groups: []approvals.GroupID{g}}}), func(u approvals.UserID) bool {
-			return string(u) != at.User && !at.Batch.Barred(at.Approval, u)
+			if string(u) == at.User || at.Batch.Barred(at.Approval, u) {
+				return false
+			}
+			sought++
+			return sought > approversSought || !directory.Out(ctx, s.people, u, directory.Sought{})
 		})
 	})
+}
+
+// gone returns the people whom the call names and who can't take part any more.
+func (s *verdicts) gone(ctx context.Context, at respond.Subject) []approvals.UserID {
+	users := asked(at).Users
+	users = users[:min(len(users), approversSought)]
+	return slices.DeleteFunc(users, func(u approvals.UserID) bool {
+		return !directory.Out(ctx, s.people, u, directory.Sought{Named: []approvals.UserID{u}})
+	})
+}
+
+// asked are the people and the groups who can approve the call, each once.
+func asked(at respond.Subject) approvals.From {
+	var all approvals.From
+	for _, q := range at.Approval.Requirement.Quorums {
+		all.Groups, all.Users = append(all.Groups, q.From.Groups...), append(all.Users, q.From.Users...)
+	}
+	slices.Sort(all.Groups)
+	slices.Sort(all.Users)
+	return approvals.From{Groups: slices.Compact(all.Groups), Users: slices.Compact(all.Users)}
 }

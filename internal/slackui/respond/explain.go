@@ -26,6 +26,7 @@ type Subject struct {
 	OnCard   bool            // the person pressed in a message that is known to be a card of the batch
 
 	Deserted []approvals.GroupID // groups of the call in which nobody else is left who could approve it
+	Gone     []approvals.UserID  // people whom the call names and who can't take part any more
 }
 
 // Attempt is what the person tried to do. The zero value is anything else than the
@@ -249,14 +250,15 @@ func NamesApprovers(err error) bool {
 
 // approvers says who can approve the call, of those whom the requirement names. It
 // leaves out the person who is refused, those who asked for the call or edited it, if
-// that bars them, and groups in which nobody else is left.
+// that bars them, those who can't take part any more, and groups in which nobody else is
+// left.
 func (a Subject) approvers() blockkit.Mrkdwn {
 	var all []blockkit.Mrkdwn
 	named := false
 	for _, q := range a.Approval.Requirement.Quorums {
 		named = named || len(q.From.Groups)+len(q.From.Users) > 0
 		from := a.Batch.Unbarred(a.Approval, q.From)
-		from.Users = slices.DeleteFunc(from.Users, func(u approvals.UserID) bool { return string(u) == a.User })
+		from.Users = slices.DeleteFunc(from.Users, func(u approvals.UserID) bool { return string(u) == a.User || slices.Contains(a.Gone, u) })
 		from.Groups = slices.DeleteFunc(slices.Clone(from.Groups), func(g approvals.GroupID) bool { return slices.Contains(a.Deserted, g) })
 		for _, f := range fromWords(from) {
 			if !slices.Contains(all, f) {
@@ -269,6 +271,8 @@ func (a Subject) approvers() blockkit.Mrkdwn {
 		return blockkit.Ours("%s can %s it.", firstOf(all), a.verb())
 	case len(a.Deserted) > 0:
 		return blockkit.Ours("No one else can %s it right now: no one else is left in %s.", a.verb(), firstOf(fromWords(approvals.From{Groups: a.Deserted})))
+	case len(a.Gone) > 0:
+		return blockkit.Ours("No one else can %s it right now: %s can no longer take part. Tell your Countersign admin.", a.verb(), firstOf(fromWords(approvals.From{Users: a.Gone})))
 	case named:
 		return blockkit.Ours("No one else can %s it: the policy names no other approvers.", a.verb())
 	}
