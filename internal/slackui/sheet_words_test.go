@@ -30,3 +30,18 @@ func TestTheAnswerSaysWhyInItsFirstWords(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Approved 0 calls. Skipped, 3 calls that were already decided.", said.Get("text"))
 }
+
+// Who approved a call and means to deny it reads what to do first.
+func TestAListSaysThatADecisionIsTakenBackFirst(t *testing.T) {
+	h := newSheetWorkspace(t)
+	two := sre
+	two.Need = 2
+	b := h.asks("one", "U0ALICE", time.Hour, tags(1, two)...)
+	h.sheet("U0BOB", "approve all")
+	id := h.sheetID("U0BOB")
+	h.sendsSheet("U0BOB")
+	h.finishes(id)
+	require.Len(t, h.stored(b).Approvals[0].Decisions, 1)
+	require.Contains(t, h.slashes("U0BOB", "deny all it was a mistake"), "press Take back on the card first")
+	require.Contains(t, h.slashes("U0BOB", "approve all"), "that you already decided (")
+}

@@ -37,6 +37,7 @@ const (
 	leftSpoke    Reason = "words"    // the person wrote to the agent before it made the call
 	leftApprover Reason = "approver" // not an approver
 	leftDecided  Reason = "decided"  // the person has decided
+	leftContrary Reason = "contrary" // the person has decided otherwise
 	leftNeed     Reason = "need"     // enough others approved, or others are asked first
 	leftRead     Reason = "read"     // the arguments cannot be read
 	leftGone     Reason = "gone"     // Slack does not know one of its groups

@@ -30,7 +30,9 @@ func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v ap
 		return leftGone
 	case errors.Is(err, approvals.ErrNotEligible):
 		return leftApprover
-	case errors.Is(err, approvals.ErrDecided), err == nil && decided:
+	case errors.Is(err, approvals.ErrDecided):
+		return leftContrary
+	case err == nil && decided:
 		return leftDecided
 	case err != nil:
 		return leftOther
