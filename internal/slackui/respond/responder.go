@@ -93,23 +93,29 @@ func (s *Responder) Tell(ctx context.Context, to inbound.Place, words blockkit.M
 		to.Thread = ""
 	}
 	return s.After(ctx, s.Words, "tell a person", func(ctx context.Context) error {
-		return persist(ctx, func() error { return s.tell(ctx, to, blockkit.Message{Text: words.Fallback()}) })
+		first := true
+		return persist(ctx, func() error {
+			err := s.tell(ctx, to, blockkit.Message{Text: words.Fallback()}, first)
+			first = false
+			return err
+		})
 	})
 }
 
-// tell sends the message once. Where Slack does not take it, now or in a moment, tell uses
-// the response URL, which works also while the token is refused.
-func (s *Responder) tell(ctx context.Context, to inbound.Place, m blockkit.Message) error {
+// tell sends the message once. Where Slack does not take it, tell uses the response URL,
+// which works also while the token is refused; the first time not if Slack takes it in a
+// moment.
+func (s *Responder) tell(ctx context.Context, to inbound.Place, m blockkit.Message, first bool) error {
 	err := s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, m)
 	later, ok := errors.AsType[*slackapi.LaterError](err)
 	inAMoment := ok && !later.Outage && later.After < afterworkTime/2
-	if err == nil || inAMoment || to.ResponseURL == "" {
+	if err == nil || inAMoment && first || to.ResponseURL == "" {
 		return err
 	}
-	if s.api.Respond(ctx, to.ResponseURL, m) == nil {
-		return nil
+	if other := s.api.Respond(ctx, to.ResponseURL, m); other != nil {
+		return errors.Join(err, other)
 	}
-	return err
+	return nil
 }
 
 // Dm sends a person a direct message, after the answer.

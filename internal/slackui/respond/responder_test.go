@@ -81,6 +81,34 @@ func TestWordsThatSlackDoesNotTakeAreSentAgain(t *testing.T) {
 	}
 }
 
+// Words that neither Slack nor the response URL takes are in the log, with both reasons.
+// A limit that does not end is no reason to tell the person nothing.
+func TestALimitThatLastsLeavesNobodyUntold(t *testing.T) {
+	for name, status := range map[string]int{"taken": 200, "refused": 404} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slack := &mood{answers: []answer{{status: 429, retry: "8"}}, began: time.Now()}
+				log := &strings.Builder{}
+				r := New(slackapi.New(func() string { return "xoxb" }, "http://slack/api", slack), slog.New(slog.NewTextHandler(log, nil)))
+				url := &mood{answers: []answer{{status: status}}, began: time.Now()}
+				before := http.DefaultTransport
+				http.DefaultTransport = url
+				defer func() { http.DefaultTransport = before }()
+				require.NoError(t, r.Tell(t.Context(), inbound.Place{Channel: "C0OPS", User: "U0DAVE", ResponseURL: "http://slack/response"}, blockkit.Ours("You can't approve this.")))
+				require.NoError(t, r.Wait(t.Context()))
+				require.NotEmpty(t, url.asked)
+				if status == 200 {
+					require.Equal(t, []time.Duration{8 * time.Second}, url.asked)
+					require.Empty(t, log.String())
+					return
+				}
+				require.Contains(t, log.String(), "chat.postEphemeral")
+				require.Contains(t, log.String(), "response_url")
+			})
+		})
+	}
+}
+
 // Where Slack refuses the words, or does not answer in time, they go to the response URL of
 // the click, which needs no token.
 func TestWordsGoToTheResponseURLWhereSlackTakesThemNowhereElse(t *testing.T) {
