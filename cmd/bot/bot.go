@@ -171,7 +171,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 		BotToken: e.SlackToken.Open, SigningSecret: e.SigningSecret.Open, AppToken: e.AppToken.Open, Answered: b.metrics.Envelope,
 		APIURL: e.SlackAPIURL, Transport: b.metrics.Slack(http.DefaultTransport), Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.MayAsk(),
 		Overhear: c.Overhear(), Pending: c.Pending(),
-		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.catalog, Fulfillers: c.Fulfillers,
+		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: memos{b.store, b.clock}, Lists: b.store, Tools: b.catalog, Fulfillers: c.Fulfillers,
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
 		Bulk: b.bulk, Health: b.health(),
 		ToolReviews: b.toolReviews(), Owners: c.OwnedBy(), ToolChannels: ownersAsked(c),

@@ -88,3 +88,19 @@ func (s timely) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
 	}
 	return s.store.ChangeMemo(ctx, m)
 }
+
+// memos are the records of Slack. What a person is promised there, an absence with its end,
+// is not stored while the clock of this process is wrong.
+type memos struct {
+	*state.Store
+
+	clock *state.Clock
+}
+
+// KeepMemo is for what a person is promised.
+func (m memos) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
+	if err := m.clock.Agrees(ctx); err != nil {
+		return err
+	}
+	return m.Store.KeepMemo(ctx, id, surface, data, version)
+}

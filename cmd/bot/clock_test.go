@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -44,10 +45,17 @@ func TestAProcessWithAWrongClockDecidesAndClaimsNothing(t *testing.T) {
 	out := f.clicks(f.root, "Delete a.txt")
 	require.Equal(t, 500, out.Status)
 	require.NotEmpty(t, out.VisibleError)
+	away := func() slacksim.CommandOutcome {
+		out, err := f.slack.Command(slacksim.Command{User: bob, Channel: ops, Command: "/countersign", Text: "away for 2h"})
+		require.NoError(t, err)
+		return out
+	}
+	require.Equal(t, 500, away().Status)
 
 	f.redis.SetTime(time.Time{}) // that of the machine
 	_, err = f.b.intake.Claim(t.Context(), client, asked.ID, "c1")
 	require.NoError(t, err)
+	require.Equal(t, 200, away().Status)
 	f.approves()
 }
 
