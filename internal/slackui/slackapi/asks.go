@@ -178,18 +178,19 @@ func tooSlow(ctx context.Context) error {
 }
 
 // ask makes the call, and returns a [*LaterError] while Slack limits the method.
-func (a *Client) ask(method string, call func() error) error {
+func (a *Client) ask(ctx context.Context, method string, call func() error) error {
 	if a.Now == nil {
 		return classify(method, call())
 	}
 	if left := a.Asks.limitLeft(method, a.Now()); left > 0 {
 		return &LaterError{After: left, Err: &callError{method: method, err: errPaused}}
 	}
-	err := call()
+	err := classify(method, call())
+	hear(ctx, a, method, err)
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
 		a.Asks.limit(method, a.Now().Add(RetryAfter(limited)))
 	}
-	return classify(method, err)
+	return err
 }
 
 func (a *asks) limitLeft(method string, now time.Time) time.Duration {

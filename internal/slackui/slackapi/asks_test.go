@@ -35,8 +35,8 @@ func newLookout(t *testing.T) *lookout {
 }
 
 func (l *lookout) ask(ctx context.Context, key string) error {
-	_, err := Share(ctx, l.api, key, func(context.Context) (string, error) {
-		return "yes", l.api.ask("users.info", func() error { l.asked++; return l.says })
+	_, err := Share(ctx, l.api, key, func(ctx context.Context) (string, error) {
+		return "yes", l.api.ask(ctx, "users.info", func() error { l.asked++; return l.says })
 	})
 	l.api.Asks.Wait()
 	return err

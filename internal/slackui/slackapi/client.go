@@ -31,6 +31,7 @@ type Client struct {
 	Background func(ctx context.Context) bool
 	Asks       asks
 	Log        *slog.Logger // may be nil
+	limits     limits
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
@@ -93,6 +94,8 @@ func (a *Client) throttled(ctx context.Context, method, channel, key string, r r
 		return classify(method, call())
 	}
 	err := classify(method, call())
+	what, _ := limitOf(method, channel)
+	hear(ctx, a, what, err)
 	a.Throttle.record(method, channel, key, r, a.Now(), err)
 	later := a.Throttle.heard(method, channel, key, r, a.Now(), err)
 	switch away, isNew := a.Throttle.news(); {
@@ -174,7 +177,7 @@ func (a *Client) OpenDirect(ctx context.Context, user string) (string, error) {
 	const method = "conversations.open"
 	return Share(ctx, a, method+" "+user, func(ctx context.Context) (string, error) {
 		var im *slack.Channel
-		err := a.ask(method, func() (err error) {
+		err := a.ask(ctx, method, func() (err error) {
 			im, _, _, err = a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 			if err == nil && (im == nil || im.ID == "") {
 				err = ErrNoAnswer
@@ -198,7 +201,7 @@ func (a *Client) OpenDirect(ctx context.Context, user string) (string, error) {
 // next message, for at most two minutes.
 func (a *Client) SetStatus(ctx context.Context, channel, thread, words string) error {
 	const method = "assistant.threads.setStatus"
-	return a.ask(method, func() error {
+	return a.ask(ctx, method, func() error {
 		return a.client.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{ChannelID: channel, ThreadTS: thread, Status: words})
 	})
 }
@@ -259,7 +262,7 @@ func Turned(err error) error {
 // Members returns the members of the user group.
 func (a *Client) Members(ctx context.Context, team, group string) ([]string, error) {
 	var users []string
-	err := a.ask("usergroups.users.list", func() (err error) {
+	err := a.ask(ctx, "usergroups.users.list", func() (err error) {
 		users, err = a.client.GetUserGroupMembersContext(ctx, group, slack.GetUserGroupMembersOptionTeamID(team))
 		if err == nil && users == nil {
 			err = ErrNoAnswer
@@ -281,7 +284,7 @@ func (a *Client) ChannelMembers(ctx context.Context, channel string) ([]string, 
 	for range maxPages {
 		var page []string
 		next := ""
-		err := a.ask(method, func() (err error) {
+		err := a.ask(ctx, method, func() (err error) {
 			page, next, err = a.client.GetUsersInConversationContext(ctx, &slack.GetUsersInConversationParameters{
 				ChannelID: channel, Cursor: cursor, Limit: 999,
 			})
@@ -326,7 +329,7 @@ func (a *Client) Workspaces(ctx context.Context) ([]string, error) {
 // User returns the account of a person: users.info.
 func (a *Client) User(ctx context.Context, id string) (*slack.User, error) {
 	var u *slack.User
-	err := a.ask("users.info", func() (err error) {
+	err := a.ask(ctx, "users.info", func() (err error) {
 		u, err = a.client.GetUserInfoContext(ctx, id)
 		if err == nil && (u == nil || u.ID != id) {
 			err = ErrNoAnswer
@@ -339,7 +342,7 @@ func (a *Client) User(ctx context.Context, id string) (*slack.User, error) {
 // UserByEmail returns the account with an address, which is unique in a workspace.
 func (a *Client) UserByEmail(ctx context.Context, email string) (*slack.User, error) {
 	var u *slack.User
-	err := a.ask("users.lookupByEmail", func() (err error) {
+	err := a.ask(ctx, "users.lookupByEmail", func() (err error) {
 		u, err = a.client.GetUserByEmailContext(ctx, email)
 		if err == nil && (u == nil || u.ID == "") {
 			err = ErrNoAnswer

@@ -130,9 +130,9 @@ func TestALimitIsHeededWithinReason(t *testing.T) {
 		require.Equal(t, waits, later.After)
 
 		a := Client{Now: func() time.Time { return now }}
-		require.ErrorAs(t, a.ask("users.info", func() error { return limited }), &later)
+		require.ErrorAs(t, a.ask(t.Context(), "users.info", func() error { return limited }), &later)
 		require.Equal(t, waits, later.After)
-		require.ErrorAs(t, a.ask("users.info", func() error { return nil }), &later)
+		require.ErrorAs(t, a.ask(t.Context(), "users.info", func() error { return nil }), &later)
 		require.Equal(t, waits, later.After)
 	}
 }
