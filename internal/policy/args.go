@@ -80,7 +80,7 @@ type lookup struct {
 	of       []string // the names that lead from args to the object that it is in
 	name     string
 	caseless string // the same for all spellings of the name
-	anywhere bool   // in which object it is, is not known
+	anywhere bool   // the object that it is in is not known
 }
 
 // lookups are the arguments that a condition names. What it looks for in something that it
@@ -115,13 +115,6 @@ func (l lookup) respelled(args any, s *shape, arguments bool) bool {
 			l.of = l.of[1:]
 			return l.respelled(args[of], s.field(of), false)
 		}
-		if l.anywhere {
-			for key, value := range args {
-				if l.respelled(value, s.field(key), false) {
-					return true
-				}
-			}
-		}
 		if s != nil && s.kind != "" && !arguments {
 			return false // it says which keys there are, or that they are data
 		}
@@ -134,25 +127,34 @@ func (l lookup) respelled(args any, s *shape, arguments bool) bool {
 	return false
 }
 
-// spellings are how the keys of all objects of the arguments are spelled, by what is the
-// same for all of them; empty if there are several. Most names are in no other letters
-// anywhere, and need not be looked for.
+// spellings are how the keys of objects are spelled of which the schema says nothing, by what
+// is the same for all spellings; empty if there are several. Most names are in no other
+// letters anywhere, and need not be looked for.
 type spellings map[string]string
 
-func (s spellings) read(v any) {
+func (s spellings) read(v any, of *shape, arguments bool) {
 	switch v := v.(type) {
 	case map[string]any:
+		open := arguments || of == nil || of.kind == ""
 		for key, e := range v {
+			f := of.field(key)
+			s.read(e, f, false)
+			if !open || f != nil {
+				continue // the schema says that there is such a key, or that keys are data
+			}
 			id := caseless(key)
 			if other, there := s[id]; there && other != key {
 				key = ""
 			}
 			s[id] = key
-			s.read(e)
 		}
 	case []any:
+		var items *shape
+		if of != nil {
+			items = of.elem
+		}
 		for _, e := range v {
-			s.read(e)
+			s.read(e, items, false)
 		}
 	}
 }

@@ -97,9 +97,9 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		}
 		if len(f.looked) > 0 && f.spelled == nil {
 			f.spelled = spellings{}
-			f.spelled.read(f.args)
+			f.spelled.read(f.args, f.shape, true)
 		}
-		f.respelled = f.respelled || slices.ContainsFunc(f.looked, func(l lookup) bool { return f.spelled.others(l) && l.respelled(f.args, f.shape, true) })
+		f.respelled = f.respelled || slices.ContainsFunc(f.looked, func(l lookup) bool { return f.spelled.others(l) && (l.anywhere || l.respelled(f.args, f.shape, true)) })
 		f.looked = nil // a condition that goes over a list asks for args with each item
 		if f.respelled {
 			return types.WrapErr(errRespelled), true

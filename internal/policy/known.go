@@ -125,6 +125,7 @@ func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 	case ast.SelectKind:
 		each(at(e.AsSelect().Operand()), e.AsSelect().FieldName())
 	case ast.ComprehensionKind:
+		eachText(e.AsComprehension().IterRange(), func(s string) { each("", s) }) // names that its variable stands for
 		inside := maps.Clone(vars)
 		if inside == nil {
 			inside = map[string]string{}
@@ -155,6 +156,8 @@ func place(e ast.Expr, vars map[string]string) string {
 	case ast.CallKind:
 		call := e.AsCall()
 		switch call.FunctionName() {
+		case "string": // the text of a place is compared, or is a key, as what is there
+			return place(call.Args()[0], vars)
 		case "value", "orValue":
 			if call.IsMemberFunction() {
 				return place(call.Target(), vars)

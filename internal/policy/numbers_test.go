@@ -96,12 +96,15 @@ func TestAnArgumentInAnotherCaseIsFoundInWhatAConditionMakes(t *testing.T) {
 		`args.files.map(f, f.meta)[0].?over.orValue(false)`: {
 			[]string{`{"files":[{"meta":{"OVER":true}}]}`}, []string{`{"files":[{"meta":{"x":1}}]}`},
 		},
-		`has((tool == "push" ? args.o : {}).force)`: {[]string{`{"o":{"Force":true}}`}, []string{`{"o":{"forced":true}}`}},
-		`has(dyn(args).force)`:                      {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
-		`dyn(args).exists(k, k == "force")`:         {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
-		`args["the-o"].?force.orValue(false)`:       {[]string{`{"the-o":{"Force":true}}`}, []string{`{"the-o":{"force":false}}`}},
-		`args == {"force": true}`:                   {[]string{`{"Force":true}`}, []string{`{"force":false}`, `{"forced":true}`}},
-		`args.o in [{"force": true}]`:               {[]string{`{"o":{"Force":true}}`}, []string{`{"o":{"force":false}}`}},
+		`has((tool == "push" ? args.o : {}).force)`:    {[]string{`{"o":{"Force":true}}`}, []string{`{"o":{"forced":true}}`}},
+		`has(dyn(args).force)`:                         {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
+		`dyn(args).exists(k, k == "force")`:            {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
+		`args["the-o"].?force.orValue(false)`:          {[]string{`{"the-o":{"Force":true}}`}, []string{`{"the-o":{"force":false}}`}},
+		`args == {"force": true}`:                      {[]string{`{"Force":true}`}, []string{`{"force":false}`, `{"forced":true}`}},
+		`args.o in [{"force": true}]`:                  {[]string{`{"o":{"Force":true}}`}, []string{`{"o":{"force":false}}`}},
+		`["force","hard"].exists(k, k in args)`:        {[]string{`{"Force":true}`}, []string{`{"forced":true}`}},
+		`["force"].exists(k, args[?k].orValue(false))`: {[]string{`{"Force":true}`}, []string{`{"force":false}`}},
+		`has(args.kind) && string(args.kind) == "url"`: {nil, []string{`{"kind":"x","URL":"y"}`}},
 	} {
 		p := parse(t, `
 rules:
@@ -137,22 +140,25 @@ rules:
 	require.Less(t, time.Since(began), 10*time.Second) // 30 ms; in the square of the list, 30 s
 }
 
-// Many conditions that name many texts, about what has no place in the arguments.
+// Many conditions that name many texts, about what has no place in the arguments. The keys
+// of env, which are data, have the same names in other letters.
 func TestManyNamesAreLookedForSoon(t *testing.T) {
 	names, keys := make([]string, 300), make([]string, 20_000)
 	for i := range names {
 		names[i] = fmt.Sprintf("%q", fmt.Sprint("n", i))
 	}
 	for i := range keys {
-		keys[i] = fmt.Sprintf(`"k%d":0`, i)
+		keys[i] = fmt.Sprintf(`"N%d":0`, i)
 	}
 	rules := "rules:\n"
 	for i := range 60 {
 		rules += fmt.Sprintf("  - {name: r%d, tools: [push], when: 'dyn(args).what in [%s]', deny: No.}\n", i, strings.Join(names, ","))
 	}
-	p := parse(t, rules+"  - {name: pushes, tools: [push], allow: true}\n", policy.Options{})
+	p := parse(t, rules+"  - {name: pushes, tools: [push], allow: true}\n", policy.Options{Tools: []policy.Tool{
+		{Agent: "ops", Name: "push", Schema: []byte(`{"type":"object","properties":{"what":{"type":"string"},"env":{"type":"object"}}}`)},
+	}})
 	began := time.Now()
-	require.Equal(t, "runs", say(t, p, call("push", `{"what":"x",`+strings.Join(keys, ",")+`}`)))
+	require.Equal(t, "runs", say(t, p, call("push", `{"what":"x","env":{`+strings.Join(keys, ",")+`}}`)))
 	require.Less(t, time.Since(began), 20*time.Second) // 0.1 s; with a look at each key for each name, 40 s
 }
 
