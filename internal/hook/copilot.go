@@ -31,6 +31,7 @@ type copilotFile struct {
 
 // A copilotHook is a hook of Copilot CLI.
 type copilotHook struct {
+	Type       string   `json:"type"` // command, also without one
 	Matcher    string   `json:"matcher"`
 	Bash       string   `json:"bash"`
 	Powershell string   `json:"powershell"`
@@ -55,7 +56,7 @@ func copilot(p Place) []Check {
 		}
 		for _, h := range hooks {
 			words := h.words()
-			if !asks(words) {
+			if !asks(words) || cmp.Or(h.Type, "command") != "command" {
 				continue
 			}
 			why := cmp.Or(ignored(file, p.Owner), doc.opens(), h.opens(words))
@@ -87,7 +88,7 @@ func ignored(file string, owner int) string {
 	return ""
 }
 
-// opens says why a tool runs past all hooks of a file, or nothing.
+// opens says why Copilot CLI ignores a file, or nothing.
 func (f copilotFile) opens() string {
 	if f.Version != 1 {
 		return `its "version" is not 1, so Copilot CLI ignores it, and tools run`
@@ -118,10 +119,10 @@ func (h copilotHook) opens(words []string) string {
 		return fmt.Sprintf("the matcher %.100q leaves out other tools", h.Matcher)
 	case h.Exec == "" && several(h.line()):
 		return "the command is more than one program, so the exit code that stops a tool may be lost"
-	case limit < hold+forms[kind].grace+leaving:
-		return fmt.Sprintf("the timeoutSec of %s is too short for a hold of %s: Copilot CLI gives up first, and the tool runs", limit, hold)
 	case kind != VSCode:
 		return fmt.Sprintf("it asks as the kind %.40q, and not as %q, so calls of Copilot CLI are not asked about as they are", kind, VSCode)
+	case limit < hold+forms[kind].grace+leaving:
+		return fmt.Sprintf("the time-out of %s is too short for a hold of %s: Copilot CLI gives up first, and the tool runs", limit, hold)
 	}
 	return ""
 }

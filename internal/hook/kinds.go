@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -144,9 +145,17 @@ func SubAgent(doc map[string]json.RawMessage) string {
 		return ""
 	}
 	if json.Unmarshal(doc["agent_type"], &kind) != nil || kind == "" {
-		return fmt.Sprintf("This call is of a sub-agent with the id %.100q.", id)
+		return fmt.Sprintf("A sub-agent (id %s) made this call.", quoted(id))
 	}
-	return fmt.Sprintf("This call is of the sub-agent %.100q, with the id %.100q.", kind, id)
+	return fmt.Sprintf("The sub-agent %s (id %s) made this call.", quoted(kind), quoted(id))
+}
+
+// quoted is a name in quotation marks. A long one is cut.
+func quoted(name string) string {
+	if r := []rune(name); len(r) > 100 {
+		name = string(r[:100]) + "…"
+	}
+	return strconv.Quote(name)
 }
 
 // undecided refuses an event that is not known and names a tool that has no result:

@@ -39,7 +39,7 @@ func TestACardQuotesWhichSubAgentAsks(t *testing.T) {
 	q, answer := w.later(of("t1", "a1"))
 	b, err := w.store.Batch(t.Context(), q.Batch)
 	require.NoError(t, err)
-	require.Equal(t, `This call is of the sub-agent "Explore", with the id "a1".`, b.Said.Text)
+	require.Equal(t, `The sub-agent "Explore" (id "a1") made this call.`, b.Said.Text)
 	same, other := w.later(of("t2", "a2"))
 	require.Equal(t, q.ID, same.ID, "the same call of another sub-agent joins the request")
 	w.decide(q, approvals.Approve, "")
