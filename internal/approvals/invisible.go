@@ -20,8 +20,10 @@ import (
 // https://www.unicode.org/reports/tr31/#Default_Ignorable_Code_Points.
 func Invisible(r rune) bool {
 	switch {
-	case r == '\n' || r == '\t' || r == ' ':
+	case r == '\n' || r == '\t':
 		return false
+	case r < 0x7f:
+		return r < ' '
 	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs):
 		return true
 	case unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):

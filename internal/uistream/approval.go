@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -185,16 +186,18 @@ func (c *call) why(now time.Time) string {
 // show, or would move others, are escape sequences; it is the same JSON.
 func exactly(args json.RawMessage) string {
 	var b strings.Builder
-	for _, r := range string(args) {
-		if r < ' ' || !approvals.Invisible(r) { // below a space there is only space between values
-			b.WriteRune(r)
-			continue
+	s, done := string(args), 0
+	for at, r := range approvals.Unseen(s) {
+		if r < ' ' {
+			continue // there is only space between values
 		}
+		b.WriteString(s[done:at])
 		for _, unit := range utf16.AppendRune(nil, r) {
 			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
+		done = at + utf8.RuneLen(r)
 	}
-	return b.String()
+	return b.String() + s[done:]
 }
 
 // words is the text of a result: a text as it is, any other value as JSON.

@@ -134,7 +134,7 @@ func (s *Server) say(ctx context.Context, user approvals.UserID, at place, q req
 	if at.shared { // other people are here, and would not see the instructions
 		key, via, instructions = string(user)+"\n"+key, surface, ""
 	}
-	if q.Trigger == triggerRegenerate {
+	if q.Trigger == triggerRegenerate || strings.HasPrefix(m.ID, saidPrefix) { // whose regenerate() was lost
 		made, next, err := s.again(ctx, at, m, key)
 		if err != nil || made != "" {
 			return made, err
@@ -160,9 +160,9 @@ func event(key string) string {
 
 // again finds the answer to a message that is to be made again. While the last one is
 // not over it is that one: a client that lost its connection sends this to try again, and
-// a browser may send it twice by itself. That answer is returned as made, if the message
-// is one of the history, or by the key under which it was asked for. Once it is over, the
-// key is a new one.
+// a browser may send it twice by itself. If the message is one of the history, made is the
+// run of that answer; otherwise next is the key under which it was asked for. Once it is
+// over, next is a new key.
 func (s *Server) again(ctx context.Context, at place, m message, key string) (made approvals.RunID, next string, err error) {
 	head, said, err := s.said(ctx, at, m)
 	if err != nil {
@@ -175,15 +175,15 @@ func (s *Server) again(ctx context.Context, at place, m message, key string) (ma
 			if err != nil {
 				return "", "", err
 			}
-			if first == "" {
-				first = string(id)
-			}
 			head, err = s.turns.headOf(ctx, id)
 			if errors.Is(err, approvals.ErrNotFound) {
 				return "", key, nil
 			}
 			if err != nil {
 				return "", "", err
+			}
+			if first == "" { // of a message that others were merged with, it is the run of all
+				first = string(head)
 			}
 		}
 		t, err := s.turns.load(ctx, head)

@@ -63,7 +63,7 @@ func TestWhatPeopleDecideByHidesNothing(t *testing.T) {
 	b := approvals.Batch{ID: "batch-01-x"}
 	a := approvals.Approval{Call: approvals.CallRef{ID: "c1", Name: "pay"}, Summary: "Pay {to}", Status: approvals.Pending}
 	d := approvalOf(b, a, json.RawMessage(args), "U0ALICE", time.Time{})
-	require.Equal(t, "{\r\n\"to\":\"a\\u202ebob\\u200b\\u2066\",\"tag\":\"\\udb40\\udc41\",\"quote\":\"\\\\u202e \\n ❤\\ufe0f שלום\"}", d.Arguments)
+	require.Equal(t, "{\r\n\"to\":\"a\\u202ebob\\u200b\\u2066\",\"tag\":\"\\udb40\\udc41\",\"quote\":\"\\\\u202e \\n ❤️ שלום\"}", d.Arguments)
 	require.JSONEq(t, args, d.Arguments)
 	require.NotContains(t, d.Summary, "\u202e")
 	require.Contains(t, d.Summary, `a\u202ebob`)

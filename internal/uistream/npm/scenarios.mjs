@@ -407,6 +407,23 @@ scenarios["regenerate while the answer is being made"] = async () => {
   assert.equal(await ran(path), 1);
 };
 
+// What was said instead of deciding leads to a run that is not that of the words alone.
+scenarios["regenerate a message that superseded calls"] = async () => {
+  const path = fresh("f"), key = fresh("k"), chat = await ask(`del:${fresh("a")}`);
+  const said = chat.say(`free:${path} | type:${key}:one,two`);
+  await until("the text", () => chat.text() === "one");
+  await chat.stop();
+  await said;
+  const tab = await reloaded(chat), again = [chat.regenerate(), tab.regenerate()];
+  for (const c of [chat, tab]) await until("the text again", () => c.text() === "one" && c.status === "streaming");
+  await typist("go", key);
+  for (const c of [chat, tab]) await until("the rest", () => c.text() === "onetwo");
+  await typist("go", key);
+  await Promise.all(again);
+  assert.deepEqual([...chat.errors, ...tab.errors], []);
+  assert.equal(await ran(path), 1);
+};
+
 scenarios["regenerate while people decide"] = async () => {
   const path = fresh("f"), asked = fresh("a"), chat = await ask(`free:${path} | del:${asked}`);
   await chat.regenerate();
