@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// limitedLong is for how long Slack limits calls before it is in the log: less is usual.
+	// A limit that lasts for limitedLong is logged. Shorter ones are usual.
 	limitedLong = 5 * time.Minute
 	// mostLimits bounds how many limits are kept that nothing was heard of for a while.
 	mostLimits = 1000
 )
 
-// limits are the kinds of calls that Slack limits, each since it took one last.
+// limits are the kinds of calls that Slack limits, and takes none of.
 type limits struct {
 	mu  sync.Mutex
 	all map[string]limit
@@ -48,8 +48,8 @@ func (l *limits) heard(what string, now time.Time, err error) (limited, isNew bo
 	if len(l.all) >= mostLimits {
 		maps.DeleteFunc(l.all, func(_ string, x limit) bool { return now.Sub(x.last) > time.Hour })
 	}
-	if !known {
-		x.since = now
+	if !known || now.Sub(x.last) > longestLimit+limitedLong { // nobody asked in between
+		x = limit{since: now}
 	}
 	x.last = now
 	isNew = !x.told && now.Sub(x.since) >= limitedLong

@@ -34,6 +34,10 @@ func TestTheLogSaysOnceThatSlackLimitsCallsForLong(t *testing.T) {
 				}
 				says(nil)
 			}
+			says(limited)
+			now = now.Add(9 * time.Hour)
+			says(limited)
+			says(nil)
 			require.Empty(t, log.String(), "that is usual")
 			for range 120 {
 				says(limited)
