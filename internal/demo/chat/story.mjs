@@ -79,7 +79,7 @@ try {
   await chat.getByRole("button", { name: "Send" }).click();
   await chat.getByRole("alert").getByText("The connection was lost.").waitFor();
   down = false;
-  await chat.getByRole("alert").getByText("Your message did not arrive.").waitFor();
+  await chat.getByRole("alert").getByText("The server does not have your message yet.").waitFor();
 
   // What the agent says comes in pieces.
   const says = "I'll look at what reports there are.";

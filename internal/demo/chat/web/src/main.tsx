@@ -23,11 +23,13 @@ function Page({ on }: { on: Setup }) {
   const [approver, setApprover] = useState(on.people[1].id);
   const [id, setID] = useState(() => localStorage.getItem(key) ?? newID());
   const [before, setBefore] = useState<Message[]>();
+  const [failed, setFailed] = useState("");
   useEffect(() => {
     let mine = true;
     localStorage.setItem(key, id);
     setBefore(undefined);
-    void history(id, headers(on.token, user)).then((all) => mine && setBefore(all));
+    setFailed("");
+    history(id, headers(on.token, user)).then((all) => mine && setBefore(all), (e) => mine && setFailed(words(e.message)));
     return () => { mine = false; };
   }, [id, user]);
   return <>
@@ -37,6 +39,7 @@ function Page({ on }: { on: Setup }) {
       {select("Decide as", approver, on.people, setApprover)}
       <button onClick={() => setID(newID())}>New chat</button>
     </header>
+    {failed && <p role="alert">{failed}</p>}
     {before && <Conversation key={id + user} id={id} before={before} on={on} user={user} approver={approver} />}
   </>;
 }
@@ -54,6 +57,7 @@ const said = (all: Message[]) => all.filter((m) => m.role === "user").at(-1)?.pa
  */
 function chatOf(id: string, before: Message[], as: Record<string, string>) {
   const read = () => history(id, as);
+  const open = { is: true }; // the conversation is on the page
   const chat: Chat<Message> = new Chat<Message>({
     id, messages: before,
     transport: new DefaultChatTransport({
@@ -61,29 +65,29 @@ function chatOf(id: string, before: Message[], as: Record<string, string>) {
       fetch: async (...request) => {
         const answer = await fetch(...request);
         // No message is being made: one that was, when the history was read, is in it now.
-        if (answer.status === 204) chat.messages = await read();
+        if (answer.status === 204) chat.messages = await read().catch(() => chat.messages);
         return answer;
       },
     }),
     onFinish: async ({ isAbort, isError, finishReason }) => {
       if (isAbort || isError || finishReason) return;
-      do await later(500); while (chat.status === "ready" && await again());
+      do await later(500); while (open.is && chat.status === "ready" && await again());
     },
   });
   /** again goes on, or says why it could not. */
   const again = async () => {
     const all: Message[] | undefined = await read().catch(() => undefined);
     if (!all) return away;
-    if (said(all) !== said(chat.messages)) return "Your message did not arrive. Send it again.";
+    if (said(all) !== said(chat.messages)) return "The server does not have your message yet. If this stays, send it again.";
     chat.messages = all;
     await chat.resumeStream();
     return "";
   };
-  return { chat, again };
+  return { chat, again, open };
 }
 
 function Conversation({ id, before, on, user, approver }: { id: string; before: Message[]; on: Setup; user: string; approver: string }) {
-  const [{ chat, again }] = useState(() => chatOf(id, before, headers(on.token, user)));
+  const [{ chat, again, open }] = useState(() => chatOf(id, before, headers(on.token, user)));
   const { messages, sendMessage, resumeStream, status, error } = useChat<Message>({ chat, resume: before.length > 0 });
   const [text, setText] = useState("");
   const [why, setWhy] = useState("");
@@ -95,6 +99,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   const approvals = new Map<string, Approval>();
   for (const m of messages) for (const p of m.parts) if (p.type === "data-approval") approvals.set(p.data.toolCallId, p.data);
   const waits = status === "ready" && [...approvals.values()].some((a) => a.status === "waiting");
+  useEffect(() => () => { open.is = false; }, []);
   useEffect(() => { // the connection was lost
     if (!(error instanceof TypeError)) return;
     let lost = true;

@@ -21,7 +21,9 @@ export async function setup(): Promise<Setup> {
 
 export async function history(chat: string, as: Record<string, string>) {
   const r = await fetch(`api/chat/${chat}`, { headers: as });
-  return r.ok ? (await r.json()).messages : [];
+  if (r.status === 404) return []; // nothing was said yet
+  if (!r.ok) throw new Error(await r.text());
+  return (await r.json()).messages;
 }
 
 /** Decides a call, and returns what its person reads if it was refused. */
