@@ -64,6 +64,9 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 	if forgot {
 		t.spend()
 	}
+	if begun != nil {
+		resp.Header.Del(sessionHeader)
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case kind == eventStream && (begun == nil || resp.StatusCode < 300):
