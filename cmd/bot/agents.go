@@ -112,7 +112,8 @@ func hosted(a config.Agent, e config.Environment) []openaimodel.Hosted {
 	var all []openaimodel.Hosted
 	for _, name := range slices.Sorted(maps.Keys(a.HostedMCP)) {
 		h := a.HostedMCP[name]
-		headers := func() map[string]string { return h.HeadersOf(e) }
+		values := h.HeadersOf(e)
+		headers := func() map[string]string { return values }
 		all = append(all, openaimodel.Hosted{
 			Label: name, URL: h.URL, Description: h.Description, Tools: h.Tools, Headers: headers,
 			Conceal: func(text string) string { return tools.Conceal(text, tools.HeaderSecrets(headers())...) },

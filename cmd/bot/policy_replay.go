@@ -77,7 +77,7 @@ func policyReplay(ctx context.Context, in *call) error {
 	}
 	switch {
 	case *fail != failOnNothing && sum.Calls == 0:
-		return errors.New("there are no calls in it, so the policies were not compared")
+		return errors.New("there are no calls to compare")
 	case *fail == failOnLenient && r.lenient > 0:
 		return fmt.Errorf("the new policy is, or may be, more lenient with %s", counted(r.lenient, "call", "calls"))
 	case *fail == failOnAny && sum.Different > 0:

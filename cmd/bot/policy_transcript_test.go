@@ -118,7 +118,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"replay-strict":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
 		"replay-any":          {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 call"},
 		"replay-json":         {[]string{"replay", "--json", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
-		"replay-no-calls":     {[]string{"replay", "--config", configName, "--new", "strict.yaml", "no-calls.jsonl"}, "the policies were not compared"},
+		"replay-no-calls":     {[]string{"replay", "--config", configName, "--new", "strict.yaml", "no-calls.jsonl"}, "there are no calls to compare"},
 		"replay-not-calls":    {[]string{"replay", "--config", configName, "--new", "strict.yaml", "not-calls.jsonl"}, "line 1: is not a recorded call"},
 	} {
 		t.Run(name, func(t *testing.T) {
