@@ -17,7 +17,7 @@ func TestANamedPipeThatNobodyWritesIsAnError(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	enough := make(chan time.Time)
 	close(enough)
-	_, err := readFile(pipe, enough)
+	_, err := readFile(pipe, enough, silence)
 	require.EqualError(t, err, pipe+" is a named pipe, and nothing writes to it")
 
 	written := make(chan error, 1)
@@ -26,6 +26,17 @@ func TestANamedPipeThatNobodyWritesIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-written)
 	require.Equal(t, "a: 1\n", string(text))
+}
+
+// A program can hold a pipe open for as long as it runs.
+func TestAPipeWhoseWriterIsSilentIsAnError(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = readFile(pipe, nil, time.Millisecond)
+	require.EqualError(t, err, pipe+" is a pipe, and its writer neither sends anything nor closes it")
+	require.NoError(t, writer.Close())
 }
 
 // A shell hands the command the path of an open pipe for a process substitution.
