@@ -81,7 +81,12 @@ func noonOf(now time.Time, days int) time.Time {
 	return time.Date(now.Year(), now.Month(), now.Day()+days, 12, 0, 0, 0, now.Location())
 }
 
-// endOf is the last minute of the day: midnight would read as the day after.
+// endOf is the last minute of the day: midnight would read as the day after. Where clocks
+// are put back at midnight, that minute comes twice, and the second is meant.
 func endOf(day time.Time) time.Time {
-	return time.Date(day.Year(), day.Month(), day.Day(), 23, 59, 0, 0, day.Location())
+	end := time.Date(day.Year(), day.Month(), day.Day(), 23, 59, 0, 0, day.Location())
+	if again := end.Add(time.Hour); again.Day() == end.Day() {
+		return again
+	}
+	return end
 }
