@@ -89,6 +89,29 @@ func TestAReminderOverTheBudgetIsSaidInTheDigest(t *testing.T) {
 	require.Contains(t, got, "2 of these requests are still undecided")
 }
 
+// The digest may have to wait for so long that the budget has room for a message again.
+func TestAReminderInADigestIsNotSentByItselfToo(t *testing.T) {
+	o := crowded(t)
+	var all []approvals.Batch
+	for n := range 3 {
+		all = append(all, o.another(fmt.Sprint("n", n), 0, laddered(call("c1", "delete_file", `{}`, by("named", fromUser("U0CAROL"))), reminds(time.Hour))))
+	}
+	o.drawsAll(all...)
+	o.pass(time.Hour)
+	for _, b := range all {
+		o.climbs(b)
+	}
+	var later *slackapi.LaterError
+	o.notify(all[0])
+	o.notify(all[1])
+	require.ErrorAs(t, o.ui.Notices.Reconcile(t.Context(), string(all[2].ID)), &later, "the digest was drawn a moment ago")
+	before := len(o.letters("U0CAROL"))
+	o.pass(2 * time.Minute)
+	o.notify(all[2])
+	require.Len(t, o.letters("U0CAROL"), before, "the digest says it")
+	require.Contains(t, strings.Join(o.letters("U0CAROL"), "\n"), "2 of these requests are still undecided")
+}
+
 func TestThatASignatureNoLongerCountsIsToldWhateverElseIs(t *testing.T) {
 	o := crowded(t)
 	for n := range 2 {

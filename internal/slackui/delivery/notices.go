@@ -51,6 +51,7 @@ type marks struct {
 type round struct {
 	To     marks    `json:"to"`
 	People []string `json:"people,omitempty"` // who have got theirs
+	Listed []string `json:"listed,omitempty"` // whose digest is to say it
 	Thread bool     `json:"thread,omitempty"` // the thread has
 }
 
@@ -157,7 +158,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 		if slices.Contains(h.Body.Round.People, string(user)) {
 			continue
 		}
-		err := n.reach(ctx, b, h.Body.Round.To, string(user), news.notices[user])
+		err := n.reach(ctx, h, b, string(user), news.notices[user])
 		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && !later.Outage {
 			late.Add(err)
 			continue
@@ -169,7 +170,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 		if err != nil {
 			return fmt.Errorf("tell %s of batch %s: %w", user, b.ID, err)
 		}
-		if err := h.Save(ctx, func(x *noticed) { x.told(string(user)) }); err != nil {
+		if err := h.Save(ctx, func(x *noticed) { x.told(string(user), false) }); err != nil {
 			return err
 		}
 	}
@@ -188,45 +189,44 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 }
 
 // reach sends a person their notice. If their budget has no room, it puts the batch
-// into the digest in their direct messages, except for notices that the
-// person must not miss: that their decision no longer counts, and that nobody is left
-// to approve a call.
-func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l notice) error {
+// into the digest in their direct messages, and leaves it there however long the digest
+// has to wait. That does not hold for notices that the person must not miss: that their
+// decision no longer counts, and that nobody is left to approve a call.
+func (n *Notices) reach(ctx context.Context, h *memo.Claim[noticed], b approvals.Batch, user string, l notice) error {
 	channel, err := n.API.OpenDirect(ctx, user)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s notice %v", b.ID, to)
+	what, room := fmt.Sprintf("%s notice %v", b.ID, h.Body.Round.To), 0
 	if len(l.cleared)+len(l.stuck) > 0 {
-		if err := n.Budget.takeReserved(ctx, channel, what); err != nil {
-			return err
+		room, err = 1, n.Budget.takeReserved(ctx, channel, what)
+	} else if !slices.Contains(h.Body.Round.Listed, user) {
+		if room, err = n.Budget.take(ctx, channel, what); err == nil && room == 0 {
+			err = h.Save(ctx, func(x *noticed) { x.told(user, true) })
 		}
+	}
+	if err == nil && room > 0 {
 		_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l, approvals.UserID(user)))
-		return err
+	} else if err == nil {
+		err = n.Placements.addToDigest(ctx, b, channel, approvals.UserID(user))
 	}
-	room, err := n.Budget.take(ctx, channel, what)
-	if err != nil {
-		return err
-	}
-	if room == 0 {
-		return n.Placements.addToDigest(ctx, b, channel, approvals.UserID(user))
-	}
-	_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l, approvals.UserID(user)))
 	return err
 }
 
 // readerOf returns the Reader of the person. If they may not read the batch, or that
 // cannot be looked up, it reads nothing.
 func (n *Notices) readerOf(ctx context.Context, b approvals.Batch, user string) directory.Reader {
-	reader, err := n.People.MayRead(ctx, directory.Who{User: user}, b)
-	if err != nil {
-		return directory.Reader{}
-	}
+	reader, _ := n.People.MayRead(ctx, directory.Who{User: user}, b)
 	return reader
 }
 
-func (x *noticed) told(user string) {
-	if x.Round != nil && !slices.Contains(x.Round.People, user) {
-		x.Round.People = append(x.Round.People, user)
+// told records that the person has got theirs, or that their digest is to say it.
+func (x *noticed) told(user string, listed bool) {
+	switch r := x.Round; {
+	case r == nil:
+	case listed && !slices.Contains(r.Listed, user):
+		r.Listed = append(r.Listed, user)
+	case !listed && !slices.Contains(r.People, user):
+		r.People = append(r.People, user)
 	}
 }
