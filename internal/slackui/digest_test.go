@@ -106,6 +106,7 @@ func TestAReminderInADigestIsNotSentByItselfToo(t *testing.T) {
 	o.notify(all[1])
 	require.ErrorAs(t, o.ui.Notices.Reconcile(t.Context(), string(all[2].ID)), &later, "the digest was drawn a moment ago")
 	before := len(o.letters("U0CAROL"))
+	require.Contains(t, strings.Join(o.letters("U0CAROL"), "\n"), "1 of these requests is still undecided")
 	o.pass(2 * time.Minute)
 	o.notify(all[2])
 	require.Len(t, o.letters("U0CAROL"), before, "the digest says it")

@@ -114,7 +114,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 		paras = append(paras, blockkit.Line(blockkit.Styled("First to expire: ", blockkit.Bold), blockkit.DateSpan(s.Deadline)))
 	}
 	if s.Again > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": "+blockkit.Number(s.Again)+" of these "+blockkit.PluralForm(s.Again, "request is", "requests are")+" still undecided.")))
+		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": "+blockkit.Number(s.Again)+" of these requests "+blockkit.PluralForm(s.Again, "is", "are")+" still undecided.")))
 	}
 	if s.Decided > 0 {
 		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+sayNoLonger+blockkit.Verb(s.Decided, "waits")+".")))
