@@ -326,6 +326,33 @@ func TestKeysRotate(t *testing.T) {
 	require.ErrorIs(t, prove("new", fresh), bearer.ErrUnavailable, "not a long one")
 }
 
+// While the keys can't be read, it is not known whether the issuer has a new one: who is
+// refused is signed out, and counts toward the limit of the address.
+func TestATokenOfANewKeyIsNotRefusedWhileTheKeysCannotBeRead(t *testing.T) {
+	i := newIssuer(t)
+	old := i.key("old", jose.EdDSA)
+	w := newWorld(withJWT(i.server.URL))
+	prove := func(id string, key any) error {
+		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, key, w.claims())))
+		return err
+	}
+	require.NoError(t, prove("old", old))
+	fresh := i.key("new", jose.EdDSA)
+	i.down.Store(true)
+	for _, after := range []time.Duration{time.Minute, 15 * time.Minute} {
+		w.now = w.now.Add(after)
+		for range 30 {
+			require.ErrorIs(t, prove("new", fresh), bearer.ErrUnavailable)
+		}
+		require.NoError(t, prove("old", old))
+	}
+	require.LessOrEqual(t, i.asked.Load(), int32(4), "the issuer is not asked each time")
+	i.down.Store(false)
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, prove("new", fresh))
+	require.ErrorIs(t, prove("other", fresh), bearer.ErrRefused)
+}
+
 func TestKeysOfAFileAreReadAnew(t *testing.T) {
 	i := newIssuer(t)
 	path := filepath.Join(t.TempDir(), "keys.json")

@@ -66,13 +66,16 @@ func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JS
 		if key, ok := s.key(id, algorithm); ok {
 			return key, nil
 		}
-		if now.Sub(s.tried) < keysAgain {
-			return jose.JSONWebKey{}, ErrRefused
-		}
-		if err = s.refresh(ctx, k, from, now, 0); err == nil { // the issuer may have a new one
+		if now.Sub(s.tried) >= keysAgain { // the issuer may have a new one
+			err = s.refresh(ctx, k, from, now, 0)
 			if key, ok := s.key(id, algorithm); ok {
 				return key, nil
 			}
+		}
+		if err == nil {
+			err = s.wrong
+		}
+		if err == nil {
 			return jose.JSONWebKey{}, ErrRefused
 		}
 	}
