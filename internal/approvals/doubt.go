@@ -159,24 +159,31 @@ const (
 	HappenedMessage = "The tool did not report how this call ended. A person says that it took effect."
 )
 
-// doubted says how a call in doubt was answered, if it is not to run again. What
-// people wrote is quoted: it is a person's words and not the tool's result.
-func (a Approval) doubted() ApprovalResult {
+// doubted is [Approval.Denial] of a call in doubt.
+func (a Approval) doubted() ToolDenied {
+	switch a.Status {
+	case Expired:
+		return ToolDenied{Message: DoubtExpiredMessage}
+	case Withdrawn:
+		return ToolDenied{Message: because(DoubtWithdrawnMessage, a.Ending.Reason)}
+	case Denied, Pending, Approved, Confirmed: // of these, only Denied has a denial
+	}
+	return ToolDenied{Message: because(DoubtGivenUpMessage, a.saidInDoubt())}
+}
+
+// happened says that a person confirmed the call. What people wrote is quoted: it is
+// their words and not the tool's result.
+func (a Approval) happened() ToolHappened {
+	return ToolHappened{Message: quoting(HappenedMessage, "What they wrote", a.saidInDoubt())}
+}
+
+// saidInDoubt is what people wrote about a call in doubt that is not to run again.
+func (a Approval) saidInDoubt() string {
 	var reasons []string
 	for _, d := range a.Decisions {
 		if r := oneLine(d.Reason); d.Verdict != RunAgain && r != "" {
 			reasons = append(reasons, r)
 		}
 	}
-	said := strings.Join(reasons, " / ")
-	switch a.Status {
-	case Confirmed:
-		return ToolHappened{Message: quoting(HappenedMessage, "What they wrote", said)}
-	case Expired:
-		return ToolDenied{Message: DoubtExpiredMessage}
-	case Withdrawn:
-		return ToolDenied{Message: because(DoubtWithdrawnMessage, a.Ending.Reason)}
-	case Denied, Pending, Approved: // only Denied comes here
-	}
-	return ToolDenied{Message: because(DoubtGivenUpMessage, said)}
+	return strings.Join(reasons, " / ")
 }

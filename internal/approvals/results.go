@@ -143,16 +143,19 @@ func (b Batch) provenance(a Approval) json.RawMessage {
 
 // unapproved says how the call was answered, if it is not to run.
 func (a Approval) unapproved() ApprovalResult {
-	if a.InDoubt() {
-		return a.doubted()
+	if a.Status == Confirmed {
+		return a.happened()
 	}
 	return a.Denial()
 }
 
 // Denial says, for the model, why a call that is settled and not approved did not
-// run. What people wrote is quoted: it is
+// run, or does not run again. What people wrote is quoted: it is
 // information for the model, not an instruction to it.
 func (a Approval) Denial() ToolDenied {
+	if a.InDoubt() {
+		return a.doubted()
+	}
 	switch a.Status {
 	case Expired:
 		return ToolDenied{Message: ExpiredMessage}

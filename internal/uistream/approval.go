@@ -94,7 +94,7 @@ func approvalOf(b approvals.Batch, a approvals.Approval, args json.RawMessage, r
 	if o.Status == approvals.Pending {
 		d.ExpiresAt = a.Requirement.Deadline
 	}
-	if o.Status == approvals.Denied || o.Status == approvals.Withdrawn {
+	if o.Status == approvals.Denied || o.Status == approvals.Withdrawn || a.Status == approvals.Expired && o.InDoubt {
 		d.Reason = a.Denial().Message
 	}
 	have, need, fixed := 0, 0, true

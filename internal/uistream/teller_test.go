@@ -32,6 +32,17 @@ func TestACallInDoubtIsNotOfferedForApproval(t *testing.T) {
 	}
 }
 
+// A call in doubt began, so nobody reads that it was not executed.
+func TestWhyACallInDoubtDoesNotRunAgainIsSaid(t *testing.T) {
+	now := time.Now()
+	for status, says := range map[approvals.Status]string{
+		approvals.Denied: approvals.DoubtGivenUpMessage, approvals.Withdrawn: approvals.DoubtWithdrawnMessage, approvals.Expired: approvals.DoubtExpiredMessage,
+	} {
+		a := approvals.Approval{Call: approvals.CallRef{ID: "c", Name: "del"}, Status: status, Doubt: approvals.Doubt{Began: now.Add(-time.Minute)}}
+		require.Equal(t, says, approvalOf(approvals.Batch{ID: "batch-01-x"}, a, nil, "U", now).Reason)
+	}
+}
+
 func types(all []chunk) []string {
 	var names []string
 	for _, c := range all {
