@@ -159,7 +159,7 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 		return o, nil
 	}
 	if st := q.approval.StatusAt(s.c.Now()); st.Settled() {
-		return s.settled(ctx, user, o, a.verdict)
+		return s.settled(ctx, user, o, a)
 	}
 	if len(a.reason) > approvals.MaxReason {
 		// Refusing the request would end the chat: the client sends this again with
@@ -179,7 +179,7 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 		}
 	}
 	if errors.Is(err, approvals.ErrSettled) {
-		return s.settled(ctx, user, o, a.verdict)
+		return s.settled(ctx, user, o, a)
 	}
 	if err != nil {
 		words, known := explain(err, a.verdict)
@@ -216,7 +216,8 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 
 // settled is the outcome of an answer to a call that has its own: it stays as it
 // is. The person is told if it is not what they wanted.
-func (s *Server) settled(ctx context.Context, user approvals.UserID, o outcome, v approvals.Verdict) (outcome, error) {
+func (s *Server) settled(ctx context.Context, user approvals.UserID, o outcome, a answer) (outcome, error) {
+	v := a.verdict
 	if err := s.c.Desk.Confirm(ctx, o.batch); err != nil {
 		return o, err
 	}
@@ -225,6 +226,7 @@ func (s *Server) settled(ctx context.Context, user approvals.UserID, o outcome, 
 	switch {
 	case d.Verdict == v:
 	case status == approvals.Approved && v == approvals.Approve, status == approvals.Denied && v == approvals.Deny:
+	case v == approvals.Deny && a.reason == o.approval.Denial().Message: // not the person's: the client has it from us
 	case status == approvals.Expired:
 		o.refused = approvals.ErrExpired
 	default:

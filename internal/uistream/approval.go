@@ -161,18 +161,18 @@ func (c *call) refusal() (why string, refused bool) {
 	return words(r.Content), true
 }
 
-// decided reports whether the call was approved; known is false while it is open and if
-// nobody was asked.
-func (c *call) decided(now time.Time) (approved, known bool) {
-	if c.asked == nil || c.asked.InDoubt() || c.asked.OpenAt(now) {
+// decided reports whether the call was approved; known is false until that is stored, and
+// if nobody was asked.
+func (c *call) decided() (approved, known bool) {
+	if c.asked == nil || c.asked.InDoubt() || !c.asked.Status.Settled() {
 		return false, false
 	}
-	return c.asked.Outcome(now).Status == approvals.Approved, true
+	return c.asked.Status == approvals.Approved, true
 }
 
 // why is the reason that goes with the decision.
-func (c *call) why(now time.Time) string {
-	if approved, _ := c.decided(now); !approved {
+func (c *call) why() string {
+	if approved, _ := c.decided(); !approved {
 		return c.asked.Denial().Message
 	}
 	var reasons []string

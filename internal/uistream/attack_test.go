@@ -274,6 +274,30 @@ func TestAnAnswerThatWasTakenBackNeverCountsAgain(t *testing.T) {
 	require.Empty(t, w.executed(), "alice does not approve it any more")
 }
 
+// The history shows a call of a step that expired before the others as answered, and the
+// client sends that back beside the answer to the other. It is no answer of its person.
+func TestAnEchoOfACallThatExpiredIsNotAnsweredAsIfItCameTooLate(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("brief:a del:b")
+	at := "/api/chat/" + c.chat
+	require.Eventually(t, func() bool { return strings.Contains(body(t, c.do(http.MethodGet, at, nil)), `"status":"expired"`) }, waitTime, tick)
+	var now struct{ Messages []struct{ Parts []object } }
+	require.NoError(t, json.Unmarshal([]byte(body(t, c.do(http.MethodGet, at, nil))), &now))
+	var echo object
+	for _, p := range now.Messages[1].Parts {
+		if p["toolCallId"] == "c0.0.0" {
+			echo = p
+		}
+	}
+	require.Equal(t, "approval-responded", echo["state"])
+	got := short(read(t, c.answer(message, echo, responded("del", "c0.0.1", asked["c0.0.1"], true, "b"))).all())
+	require.Contains(t, got, "c0.0.0 expired")
+	require.NotContains(t, got, "The time to decide is over")
+	require.Equal(t, []string{`del{"path":"b"}`}, c.executed())
+	late := short(read(t, c.answer(message, responded("brief", "c0.0.0", echo["approval"].(object)["id"].(string), false, "a"))).all())
+	require.Contains(t, late, "The time to decide is over", "who denies it too late is told")
+}
+
 func TestAnAnswerInOlderHistoryIsHonored(t *testing.T) {
 	c := newWorld(t).client(alice)
 	message, asked := c.ask("del:a del:b")

@@ -155,9 +155,9 @@ func (c *call) part(d Dialect, now time.Time) map[string]any {
 		if d.reasons() && c.asked.Why != "" {
 			a["requestReason"] = c.asked.Why
 		}
-		if approved, decided := c.decided(now); decided {
+		if approved, decided := c.decided(); decided {
 			a["approved"] = approved
-			if why := c.why(now); why != "" {
+			if why := c.why(); why != "" {
 				a["reason"] = why
 			}
 		}

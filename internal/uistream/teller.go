@@ -202,13 +202,13 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 		out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: policyApproval(c.id), ToolCallID: string(c.id), IsAutomatic: true},
 			chunk{Type: typeApprovalResponse, ApprovalID: policyApproval(c.id), Approved: new(bool), Reason: why, Hosted: c.hosted})
 	}
-	if approved, decided := c.decided(now); decided && w.dialect.decisions() && !k.settled && !k.decided {
+	if approved, decided := c.decided(); decided && w.dialect.decisions() && !k.settled && !k.decided {
 		k.decided = true
 		if k.approval == "" {
 			k.approval = c.approval()
 			out = append(out, w.request(c))
 		}
-		out = append(out, chunk{Type: typeApprovalResponse, ApprovalID: k.approval, Approved: &approved, Reason: c.why(now), Hosted: c.hosted})
+		out = append(out, chunk{Type: typeApprovalResponse, ApprovalID: k.approval, Approved: &approved, Reason: c.why(), Hosted: c.hosted})
 	}
 	return out
 }

@@ -43,6 +43,20 @@ func TestWhyACallInDoubtDoesNotRunAgainIsSaid(t *testing.T) {
 	}
 }
 
+// Between its deadline and the moment when that is stored, a call has no decision to tell.
+func TestWhatIsOverButNotStoredYetIsNotToldAsADenialByAPerson(t *testing.T) {
+	now := time.Now()
+	asked := approvals.Approval{Call: approvals.CallRef{ID: "c", Name: "del"}, Status: approvals.Pending, Requirement: approvals.Requirement{Deadline: now}}
+	made := &call{id: "c", name: "del", batch: approvals.Batch{ID: "batch-01-x"}, asked: &asked}
+	turn := &turn{head: "run-01-x", steps: []*step{{calls: []*call{made}}}, waits: true, people: true}
+	w := newTeller(V7, "U", false)
+	require.NotContains(t, types(w.tell(turn, now)), typeApprovalResponse)
+	asked.Status = approvals.Expired
+	out := w.tell(turn, now)
+	require.Contains(t, types(out), typeApprovalResponse)
+	require.Equal(t, approvals.ExpiredMessage, out[len(out)-1].Reason)
+}
+
 func types(all []chunk) []string {
 	var names []string
 	for _, c := range all {
