@@ -89,7 +89,7 @@ func approvalOf(b approvals.Batch, a approvals.Approval, args json.RawMessage, r
 		Execution: string(a.Execution.State),
 	}
 	if c := a.Checked; c.Check != "" {
-		d.Check = &checkData{c.Check, c.Answer, c.Said.Text}
+		d.Check = &checkData{c.Check, c.Answer, approvals.Visible(c.Said.Text)}
 	}
 	if o.Status == approvals.Pending {
 		d.ExpiresAt = a.Requirement.Deadline
@@ -110,7 +110,7 @@ func approvalOf(b approvals.Batch, a approvals.Approval, args json.RawMessage, r
 		d.Progress = fmt.Sprintf("%d of %d", have, need)
 	}
 	for _, x := range a.Decisions {
-		d.Decisions = append(d.Decisions, decisionData{By: x.By.User, Verdict: x.Verdict, Reason: x.Reason, At: x.At})
+		d.Decisions = append(d.Decisions, decisionData{By: x.By.User, Verdict: x.Verdict, Reason: approvals.Visible(x.Reason), At: x.At})
 		if x.By.User == reader {
 			d.Yours = string(x.Verdict)
 		}
@@ -177,7 +177,7 @@ func (c *call) why() string {
 	}
 	var reasons []string
 	for _, d := range c.asked.Decisions {
-		reasons = append(reasons, d.Reason)
+		reasons = append(reasons, approvals.Visible(d.Reason))
 	}
 	return cmp.Or(slices.Compact(reasons)...)
 }

@@ -57,6 +57,19 @@ func TestWhatIsOverButNotStoredYetIsNotToldAsADenialByAPerson(t *testing.T) {
 	require.Equal(t, approvals.ExpiredMessage, out[len(out)-1].Reason)
 }
 
+// A reason must not reorder what a page writes beside it.
+func TestWhatPeopleAndChecksWroteShowsEveryCharacter(t *testing.T) {
+	a := approvals.Approval{
+		Call: approvals.CallRef{ID: "c", Name: "del"}, Status: approvals.Approved,
+		Decisions: []approvals.Decision{{By: approvals.Principal{User: "U"}, Verdict: approvals.Approve, Reason: "yes\u202e"}},
+		Checked:   approvals.Checked{Check: "fraud", Answer: approvals.CheckAsk, Said: approvals.Quote{Text: "new\u200b"}},
+	}
+	d := approvalOf(approvals.Batch{ID: "batch-01-x"}, a, nil, "U", time.Now())
+	require.Equal(t, `yes\u202e`, d.Decisions[0].Reason)
+	require.Equal(t, `new\u200b`, d.Check.Says)
+	require.Equal(t, `yes\u202e`, (&call{asked: &a}).why())
+}
+
 func types(all []chunk) []string {
 	var names []string
 	for _, c := range all {
