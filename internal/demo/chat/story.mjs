@@ -81,6 +81,11 @@ try {
   down = false;
   await chat.getByRole("alert").getByText("The server does not have your message yet.").waitFor();
 
+  // The same chat in another tab, before anything was said in it.
+  const beside = await chat.context().newPage();
+  await beside.goto(CHAT + "/chat/");
+  await beside.getByText("Ask the agent for something.").waitFor();
+
   // What the agent says comes in pieces.
   const says = "I'll look at what reports there are.";
   await chat.evaluate(() => {
@@ -92,6 +97,11 @@ try {
   await first.getByText("Waiting for approval · 0 of 1 approval", { exact: true }).waitFor();
   await second.getByRole("button", { name: "Approve" }).waitFor();
   await shot(chat, "chat-asked");
+
+  // Whoever comes back to the other tab sees what was said meanwhile.
+  await beside.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await beside.getByRole("button", { name: "Approve" }).nth(1).waitFor();
+  await beside.close();
   const seen = (await chat.evaluate(() => [...window.seen])).filter((text) => text && says.startsWith(text));
   assert.ok(seen.length > 1 && seen.includes(says), `the text came as ${JSON.stringify(seen)}`);
   await chat.setViewportSize({ width: 390, height: 844 });
@@ -106,11 +116,16 @@ try {
   await chat.setViewportSize({ width: 1000, height: 860 });
   await chat.emulateMedia({ colorScheme: "light" });
 
+  // A decision that could not be sent is not told in words of the browser.
+  await chat.route(/\/approvals\//, (route) => route.abort(), { times: 1 });
+  await second.getByRole("button", { name: "Deny" }).click();
+  await second.getByRole("alert").getByText("it is not known whether your decision counts").waitFor();
+
   // The chat goes on by itself if its connection is lost.
   const resumed = chat.waitForResponse((r) => r.url().endsWith("/stream"));
   for (const c of connections) c.destroy();
   assert.equal((await resumed).status(), 200);
-  await chat.getByRole("alert").waitFor({ state: "detached" });
+  await chat.getByRole("alert").filter({ hasText: "This page tries again." }).waitFor({ state: "detached" });
   await second.getByRole("button", { name: "Approve" }).waitFor();
 
   // Bob approves the first in Slack, and the chat shows it by itself: it has it from the

@@ -8,6 +8,12 @@ const states: Record<string, string> = {
 
 const severities: Record<string, string> = { low: "Low risk", high: "High risk", irreversible: "Irreversible", "": "Risk not stated" };
 
+const verdicts: Record<string, string> = {
+  approve: "approved", deny: "denied", run_again: "run again", happened: "confirmed", give_up: "given up",
+};
+
+const unsure = "The connection was lost, and it is not known whether your decision counts. Decide again.";
+
 type Props = { name: string; state: string; input: unknown; output: unknown; error?: string; approval?: Approval; asker: string; people: Person[];
   onDecide: (approved: boolean, reason: string) => Promise<string> };
 
@@ -21,7 +27,7 @@ export function Call({ name, state, input, output, error, approval: a, asker, pe
   const decide = async (approved: boolean) => {
     section.current?.focus(); // the button is disabled now, and gone later: who works with the keyboard goes on from here
     setBusy(true);
-    setSaid(await onDecide(approved, reason).catch(String));
+    setSaid(await onDecide(approved, reason).catch(() => unsure));
     setBusy(false);
   };
   const done = state === "output-available" ? "Done" : state === "output-error" ? "Failed" : state === "input-streaming" ? "Being written" : "";
@@ -47,7 +53,7 @@ export function Call({ name, state, input, output, error, approval: a, asker, pe
       <p>
         <span className="state">{states[a.status] ?? a.status}</span>
         {a.status === "waiting" && a.progress ? ` · ${a.progress} ${a.progress.endsWith(" of 1") ? "approval" : "approvals"}` : ""}
-        {a.decisions?.map((d) => ` · ${d.verdict === "approve" ? "approved" : "denied"} by ${who(d.by)}${d.reason ? `: ${d.reason}` : ""}`)}
+        {a.decisions?.map((d) => ` · ${verdicts[d.verdict] ?? d.verdict} by ${who(d.by)}${d.reason ? `: ${d.reason}` : ""}`)}
         {done && ` · ${done}`}
       </p>
       {a.reason && a.status !== "denied" && <p>{a.reason}</p>}
@@ -60,7 +66,7 @@ export function Call({ name, state, input, output, error, approval: a, asker, pe
           <button className="danger" disabled={busy} onClick={() => decide(false)}>Deny</button>
         </div>
       )}
-      {said && <p role="alert">{said}</p>}
+      {said && (said !== unsure || a.status === "waiting") && <p role="alert">{said}</p>}
     </section>
   );
 }

@@ -83,11 +83,11 @@ function chatOf(id: string, before: Message[], as: Record<string, string>) {
     await chat.resumeStream();
     return "";
   };
-  return { chat, again, open };
+  return { chat, read, again, open };
 }
 
 function Conversation({ id, before, on, user, approver }: { id: string; before: Message[]; on: Setup; user: string; approver: string }) {
-  const [{ chat, again, open }] = useState(() => chatOf(id, before, headers(on.token, user)));
+  const [{ chat, read, again, open }] = useState(() => chatOf(id, before, headers(on.token, user)));
   const { messages, sendMessage, resumeStream, status, error } = useChat<Message>({ chat, resume: before.length > 0 });
   const [text, setText] = useState("");
   const [why, setWhy] = useState("");
@@ -100,6 +100,16 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   for (const m of messages) for (const p of m.parts) if (p.type === "data-approval") approvals.set(p.data.toolCallId, p.data);
   const waits = status === "ready" && [...approvals.values()].some((a) => a.status === "waiting");
   useEffect(() => () => { open.is = false; }, []);
+  useEffect(() => { // another tab may have gone on with the chat
+    const look = async () => {
+      const all = document.visibilityState === "visible" && chat.status === "ready" && await read().catch(() => undefined);
+      if (!all || chat.status !== "ready") return;
+      chat.messages = all;
+      await chat.resumeStream();
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
   useEffect(() => { // the connection was lost
     if (!(error instanceof TypeError)) return;
     let lost = true;
