@@ -274,6 +274,20 @@ func TestAnAnswerThatWasTakenBackNeverCountsAgain(t *testing.T) {
 	require.Empty(t, w.executed(), "alice does not approve it any more")
 }
 
+func TestAnAnswerInAMessageThatIsNotOfTheChatIsNotTaken(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a del:b")
+	for _, id := range []string{"", "mine", "msg-run-01-x", message + "x"} {
+		r := c.answer(id, responded("del", "c0.0.0", asked["c0.0.0"], true, "a"))
+		require.Equal(t, http.StatusConflict, r.code, id)
+		require.Contains(t, body(t, r), "Nothing changed.", id)
+		x, err := c.caseOf(t.Context(), alice, "a")
+		require.NoError(t, err)
+		require.Empty(t, x.Approval.Decisions, id)
+	}
+	require.Empty(t, c.executed())
+}
+
 // The history shows a call of a step that expired before the others as answered, and the
 // client sends that back beside the answer to the other. It is no answer of its person.
 func TestAnEchoOfACallThatExpiredIsNotAnsweredAsIfItCameTooLate(t *testing.T) {

@@ -46,13 +46,18 @@ func (s *Server) post(c caller) error {
 	if err != nil {
 		return err
 	}
-	asks := q.Messages[len(q.Messages)-1].Role == roleUser
+	newest := q.Messages[len(q.Messages)-1]
+	asks := newest.Role == roleUser
+	var answered approvals.RunID
 	if asks {
-		if err := s.mayAsk(ctx, c.user, at); err != nil {
-			return err
-		}
+		err = s.mayAsk(ctx, c.user, at)
+	} else {
+		answered, err = s.answered(ctx, at, newest)
 	}
-	x := &stream{s: s, c: c, at: at, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}}
+	if err != nil {
+		return err
+	}
+	x := &stream{s: s, c: c, at: at, head: answered, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}}
 	// This comes before the answers are decided: if the person has too many streams,
 	// nothing may count. And it comes before the run begins, so that no draft is missed.
 	leave, err := x.enter()
@@ -74,7 +79,7 @@ func (s *Server) post(c caller) error {
 		}
 		return x.run()
 	}
-	return s.goOn(x, q, last)
+	return s.goOn(x, newest, last)
 }
 
 // mayAsk refuses a person who may not write to the agent of the chat.
@@ -212,23 +217,24 @@ func (s *Server) said(ctx context.Context, at place, m message) (head approvals.
 	return run.ID, err == nil, err
 }
 
-// goOn continues the message that the client has answered.
-func (s *Server) goOn(x *stream, q request, answered []outcome) error {
-	ctx := x.c.r.Context()
-	m := q.Messages[len(q.Messages)-1]
-	head, ok := headOf(m.ID, messagePrefix)
-	if ok {
+// answered returns the first run of the message that the client has answered.
+func (s *Server) answered(ctx context.Context, at place, m message) (approvals.RunID, error) {
+	if head, ok := headOf(m.ID, messagePrefix); ok {
 		run, err := s.c.Runs.Run(ctx, head)
-		if err != nil && !errors.Is(err, approvals.ErrNotFound) {
-			return err
+		if err == nil && run.Thread == at.thread {
+			return head, nil
 		}
-		ok = err == nil && run.Thread == x.at.thread
+		if err != nil && !errors.Is(err, approvals.ErrNotFound) {
+			return "", err
+		}
 	}
-	if !ok {
-		return refuse(http.StatusConflict, "The last message isn't one of this chat. Reload the chat.")
-	}
-	x.head = head
-	t, err := s.load(ctx, x.at, x.c.user, head)
+	return "", refuse(http.StatusConflict, "The last message isn't one of this chat. Nothing changed. Reload the chat.")
+}
+
+// goOn continues the message that the client has answered.
+func (s *Server) goOn(x *stream, m message, answered []outcome) error {
+	ctx := x.c.r.Context()
+	t, err := s.load(ctx, x.at, x.c.user, x.head)
 	if err != nil {
 		return err
 	}
