@@ -66,63 +66,76 @@ func TestAResponseThatIsNoAnswerEndsNoOtherCall(t *testing.T) {
 		}, "The server sent a message of more than 8 MiB.", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			began, end := make(chan struct{}), make(chan struct{})
-			release := sync.OnceFunc(func() { close(end) })
-			page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				var m struct {
-					ID     json.RawMessage
-					Method string
-					Params struct{ Arguments struct{ Which string } }
-				}
-				if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
-					w.WriteHeader(http.StatusMethodNotAllowed)
-					return
-				}
-				result := `{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}`
-				switch {
-				case len(m.ID) == 0:
-					w.WriteHeader(http.StatusAccepted)
-					return
-				case m.Method == "initialize":
-					result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}`
-				case m.Method == "tools/call" && m.Params.Arguments.Which == "bad":
-					c.respond(w, m.ID)
-					return
-				case m.Method == "tools/call":
-					if m.Params.Arguments.Which == "slow" {
-						close(began)
-						<-end
-					}
-					result = `{"content":[{"type":"text","text":"done"}]}`
-				}
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
-			}))
-			t.Cleanup(page.Close)
-			t.Cleanup(release)
-			r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
-			type outcome struct {
-				text string
-				err  error
-			}
-			slow := make(chan outcome, 1)
-			go func() {
-				text, err := r.call("srv.pay", `{"which":"slow"}`)
-				slow <- outcome{text, err}
-			}()
-			<-began
-			text, err := r.call("srv.pay", `{"which":"bad"}`)
+			text, err := badCall(t, c.respond, nil)
 			if err != nil {
 				text += err.Error()
 			}
 			var unsure *agentrun.UnsureError
 			require.Equal(t, c.unsure, errors.As(err, &unsure), "%v", err)
 			require.Contains(t, text, c.says)
-			text, err = r.call("srv.pay", `{"which":"next"}`)
-			require.NoError(t, err)
-			require.Equal(t, `"done"`, text)
-			release()
-			require.Equal(t, outcome{`"done"`, nil}, <-slow)
 		})
 	}
+}
+
+// badCall makes a call to which the server responds so, while another one is under way on
+// the same connection, and requires that the other one is answered, and one after it. A GET
+// is for stream, if it is not nil.
+func badCall(t *testing.T, respond func(w http.ResponseWriter, id json.RawMessage), stream http.HandlerFunc) (string, error) {
+	t.Helper()
+	began, end := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(end) })
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Arguments struct{ Which string } }
+		}
+		if r.Method == http.MethodGet && stream != nil {
+			stream(w, r)
+			return
+		}
+		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		result := `{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}`
+		switch {
+		case len(m.ID) == 0:
+			w.WriteHeader(http.StatusAccepted)
+			return
+		case m.Method == "initialize":
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}`
+		case m.Method == "tools/call" && m.Params.Arguments.Which == "bad":
+			respond(w, m.ID)
+			return
+		case m.Method == "tools/call":
+			if m.Params.Arguments.Which == "slow" {
+				close(began)
+				<-end
+			}
+			result = `{"content":[{"type":"text","text":"done"}]}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	}))
+	t.Cleanup(page.Close)
+	t.Cleanup(release)
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+	type outcome struct {
+		text string
+		err  error
+	}
+	slow := make(chan outcome, 1)
+	go func() {
+		text, err := r.call("srv.pay", `{"which":"slow"}`)
+		slow <- outcome{text, err}
+	}()
+	<-began
+	text, err := r.call("srv.pay", `{"which":"bad"}`)
+	next, failed := r.call("srv.pay", `{"which":"next"}`)
+	require.NoError(t, failed)
+	require.Equal(t, `"done"`, next)
+	release()
+	require.Equal(t, outcome{`"done"`, nil}, <-slow)
+	return text, err
 }

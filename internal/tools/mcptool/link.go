@@ -156,8 +156,8 @@ func (l *link) list(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	seen := map[string]bool{}
 	for cursor := ""; ; {
-		e, meta := l.tap.begin()
-		_, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: cursor})
+		asking, e, meta := l.tap.begin(ctx)
+		_, err := l.session.ListTools(asking, &mcp.ListToolsParams{Meta: meta, Cursor: cursor})
 		a, _, _ := e.outcome()
 		l.tap.end(e)
 		if a == nil || a.Error != nil {

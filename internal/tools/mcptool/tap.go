@@ -2,8 +2,10 @@ package mcptool
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"sync"
 )
 
@@ -21,6 +23,8 @@ type exchange struct {
 	forgot bool   // that status says that the server does not know the session
 	failed string // what the server sent instead of an answer, in a sentence
 	answer *answer
+
+	stream resumption // that the answer comes in
 }
 
 // An answer is a JSON-RPC response as it arrived.
@@ -41,6 +45,11 @@ func (e *exchange) refused(status int, forgot bool) {
 }
 
 func (e *exchange) fails(sentence string) { e.mu.Lock(); e.failed = sentence; e.mu.Unlock() }
+
+// unanswered is a message with which the SDK ends the request.
+func (e *exchange) unanswered() []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no answer"}}`, e.id)
+}
 
 func (e *exchange) failure() string {
 	e.mu.Lock()
@@ -74,13 +83,15 @@ type tap struct {
 
 func newTap() *tap { return &tap{byToken: map[string]*exchange{}, byID: map[string]*exchange{}} }
 
-// begin returns a new exchange, and the _meta of its request.
-func (t *tap) begin() (*exchange, map[string]any) {
+type exchangeOf struct{}
+
+// begin returns a new exchange, the context of its request, and the _meta.
+func (t *tap) begin(ctx context.Context) (context.Context, *exchange, map[string]any) {
 	e := &exchange{token: rand.Text()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byToken[e.token] = e
-	return e, map[string]any{exchangeKey: e.token}
+	return context.WithValue(ctx, exchangeOf{}, e), e, map[string]any{exchangeKey: e.token}
 }
 
 func (t *tap) end(e *exchange) {

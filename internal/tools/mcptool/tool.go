@@ -102,7 +102,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	within := t.server.config.timeout(t.defined.Name)
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	e, meta := l.tap.begin()
+	limited, e, meta := l.tap.begin(limited)
 	defer l.tap.end(e)
 	meta[idempotencyKey] = c.Key
 	for name, value := range traceOf(ctx) {

@@ -2,12 +2,12 @@ package mcptool
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -27,7 +27,7 @@ func web(s Server, t *tap, spend func()) mcp.Transport {
 	base.ResponseHeaderTimeout = 0 // a call has its own limit
 	base.TLSHandshakeTimeout = 10 * time.Second
 	return &mcp.StreamableClientTransport{
-		Endpoint: s.URL, MaxEventSize: maxMessage,
+		Endpoint: s.URL, MaxEventSize: -1, // [events] has a limit
 		HTTPClient: &http.Client{
 			Transport:     &tapped{base: plainhttp.Transport(base), headers: s.Headers, tap: t, spend: spend},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -42,6 +42,8 @@ type tapped struct {
 	headers map[string]string
 	tap     *tap
 	spend   func()
+	own     resumption  // of the stream on which the server says what has changed
+	listens atomic.Bool // that stream has begun
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -54,6 +56,9 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set(name, value)
 	}
 	resp, err := t.base.RoundTrip(r)
+	if r.Method == http.MethodGet {
+		return t.resumed(r, resp, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,19 +72,25 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 	if begun != nil {
 		resp.Header.Del(sessionHeader)
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind := mediaType(resp)
 	switch {
 	case kind == eventStream && (begun == nil || resp.StatusCode < 300):
-		resp.Body = &events{body: resp.Body, tap: t.tap}
+		resp.Body = t.events(resp.Body, begun)
 	case begun != nil:
 		t.contain(resp, kind, begun)
 	default:
 		resp.Body = &whole{body: resp.Body}
 	}
 	if r.Header.Get("Mcp-Method") == "subscriptions/listen" {
+		t.listens.Store(true)
 		resp.Body = &listening{resp.Body, t.spend}
 	}
 	return resp, nil
+}
+
+func mediaType(resp *http.Response) string {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind
 }
 
 const (
@@ -110,7 +121,7 @@ func (t *tapped) contain(resp *http.Response, kind string, e *exchange) {
 		}
 		e.fails(fmt.Sprintf("The response of the server, with the HTTP status %d, is no answer to the call.", resp.StatusCode))
 	}
-	failed := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no answer, with the HTTP status %d"}}`, e.id, resp.StatusCode)
+	failed := e.unanswered()
 	if resp.StatusCode < 300 {
 		resp.StatusCode = http.StatusOK
 	}
@@ -170,49 +181,6 @@ func (w *whole) Read(b []byte) (int, error) {
 }
 
 func (w *whole) Close() error { return w.body.Close() }
-
-// events is a response of server-sent events, each with one message.
-type events struct {
-	body io.ReadCloser
-	tap  *tap
-	line []byte
-	data []byte
-}
-
-func (e *events) Read(b []byte) (int, error) {
-	n, err := e.body.Read(b)
-	for _, c := range b[:n] {
-		if c != '\n' {
-			e.line = append(e.line, c)
-			continue
-		}
-		e.ends(bytes.TrimSuffix(e.line, []byte("\r")))
-		e.line = e.line[:0]
-	}
-	if len(e.line)+len(e.data) > maxMessage {
-		return 0, errTooLong
-	}
-	if errors.Is(err, io.EOF) {
-		e.ends(nil)
-	}
-	return n, err
-}
-
-// ends takes a line; an empty one ends an event.
-func (e *events) ends(line []byte) {
-	if len(line) == 0 {
-		if len(e.data) > 0 {
-			e.tap.arrived(e.data)
-		}
-		e.data = nil
-		return
-	}
-	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		e.data = append(append(e.data, bytes.TrimPrefix(data, []byte(" "))...), '\n')
-	}
-}
-
-func (e *events) Close() error { return e.body.Close() }
 
 // refusals are the statuses with which a server, or what is before it, refuses a
 // request before anything is done.
