@@ -76,7 +76,7 @@ var may = map[string][]string{
 // rooms are the packages of slackui in their order: each may import those before
 // it, and slackui all of them.
 var rooms = []string{
-	"blockkit", "ref", "slackapi", "memo", "form", "verdict", "card", "directory", "inbound", "respond", "reply", "home", "delivery", "bulk", "command", "toolcards", "interact",
+	"blockkit", "ref", "slackapi", "memo", "form", "verdict", "card", "directory", "inbound", "respond", "reply", "home", "chats", "delivery", "bulk", "command", "toolcards", "interact",
 }
 
 func init() {

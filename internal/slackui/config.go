@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/bulk"
+	"github.com/countersign/countersign/internal/slackui/chats"
 	"github.com/countersign/countersign/internal/slackui/command"
 	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/directory"
@@ -238,7 +239,7 @@ func New(c Config) (*UI, error) {
 	cards := &delivery.Cards{
 		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, Fulfillers: c.Fulfillers, People: people, Now: c.Now, Log: c.Log,
 		Placements: placements, Budget: budget, Digests: digests, Status: status,
-		Chats: &delivery.Chats{Memos: c.Memos, API: api, Page: c.ChatPage, Now: c.Now, Lease: c.Lease},
+		Chats: &chats.Chats{Memos: c.Memos, API: api, Page: c.ChatPage, Now: c.Now, Lease: c.Lease},
 		Asked: notices.Audience, Tell: notices.Unasked, RefreshReply: replies.Refresh,
 	}
 	homes := &home.Homes{

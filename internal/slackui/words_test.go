@@ -55,7 +55,7 @@ func TestEveryTextStandsInTheTable(t *testing.T) {
 }
 
 // plain are the packages whose texts keep to the words of the product.
-var plain = []string{"", "blockkit", "bulk", "card", "command", "delivery", "directory", "form", "home", "inbound", "interact", "reply", "respond", "toolcards", "verdict"}
+var plain = []string{"", "blockkit", "bulk", "card", "chats", "command", "delivery", "directory", "form", "home", "inbound", "interact", "reply", "respond", "toolcards", "verdict"}
 
 // avoided are words that the product does not use for people, and what it says
 // in their place.
@@ -96,7 +96,7 @@ func TestTextsKeepToTheWordsOfTheProduct(t *testing.T) {
 
 // inOnePlace are the packages whose sentences stand in one file, and which.
 var inOnePlace = map[string]string{
-	"bulk": "words.go", "card": "words.go", "verdict": "words.go", "command": "words.go", "delivery": "words.go",
+	"bulk": "words.go", "card": "words.go", "chats": "words.go", "verdict": "words.go", "command": "words.go", "delivery": "words.go",
 	"form": "words.go", "interact": "words.go", "reply": "words.go", "respond": "explain.go", "toolcards": "words.go",
 }
 

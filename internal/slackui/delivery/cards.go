@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/chats"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
@@ -31,7 +32,7 @@ type Cards struct {
 	Log        *slog.Logger
 
 	Placements *Placements
-	Chats      *Chats
+	Chats      *chats.Chats
 	People     *directory.Directory // makes the readers of what is drawn
 	Budget     *Budget
 	Digests    *Digests
@@ -313,12 +314,12 @@ func (c *Cards) post(ctx context.Context, b approvals.Batch, t target, m blockki
 		ts, err = c.API.Post(ctx, t.channel, t.thread, m)
 		return ts, t.thread, err
 	}
-	if thread, err = c.Chats.thread(ctx, *t.chat, b); err != nil {
+	if thread, err = c.Chats.Thread(ctx, *t.chat, b); err != nil {
 		return "", "", err
 	}
 	ts, err = c.API.Post(ctx, t.channel, thread, m)
 	if slackapi.HasCode(err, slackapi.NoThread...) {
-		err = errors.Join(err, c.Chats.lost(ctx, *t.chat, thread))
+		err = errors.Join(err, c.Chats.Lost(ctx, *t.chat, thread))
 	}
 	return ts, thread, err
 }

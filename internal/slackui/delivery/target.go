@@ -20,9 +20,13 @@ type target struct {
 	chat            *agentrun.Run    // a run of a chat, whose thread may have to be begun
 }
 
+// isChat reports whether the run belongs to a person's conversation with one of the
+// configured agents outside Slack.
+func isChat(run agentrun.Run) bool { return run.Executor == "" && !run.CallsOnly }
+
 // home is where the batch of a run is shown in any case: in the thread of the
 // run, and if that is not in Slack, in the channel that the batch names, if it
-// names one. A chat has a thread there, which [Chats] keep.
+// names one. A chat has a thread there, which [chats.Chats] keep.
 func home(run agentrun.Run, b approvals.Batch) (t target, shown bool) {
 	if run.Origin.Surface == ref.Surface {
 		return target{channel: run.Origin.Channel, thread: run.Origin.Root}, true

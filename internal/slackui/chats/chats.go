@@ -1,4 +1,5 @@
-package delivery
+// Package chats keeps a Slack thread for each conversation that takes place outside Slack.
+package chats
 
 import (
 	"context"
@@ -41,13 +42,9 @@ func (c *Chats) notes() memo.Notes[chatThread] {
 	return memo.Notes[chatThread]{Memos: c.Memos, Surface: "chats", Now: c.Now, Lease: c.Lease}
 }
 
-// isChat reports whether the run belongs to a person's conversation with one of the
-// configured agents outside Slack.
-func isChat(run agentrun.Run) bool { return run.Executor == "" && !run.CallsOnly }
-
-// thread returns the thread of the chat. If there is none, it posts the message that
+// Thread returns the thread of the chat. If there is none, it posts the message that
 // begins it, under a claim. The thread is empty where replies do not work.
-func (c *Chats) thread(ctx context.Context, run agentrun.Run, b approvals.Batch) (string, error) {
+func (c *Chats) Thread(ctx context.Context, run agentrun.Run, b approvals.Batch) (string, error) {
 	n, _, err := c.notes().Load(ctx, string(run.Thread))
 	if err != nil || n.Body.TS != "" || n.Body.Lost == maxLost {
 		return n.Body.TS, err
@@ -69,9 +66,9 @@ func (c *Chats) thread(ctx context.Context, run agentrun.Run, b approvals.Batch)
 	return ts, err
 }
 
-// lost forgets the thread, whose first message someone removed. The next card begins
+// Lost forgets the thread, whose first message someone removed. The next card begins
 // another one.
-func (c *Chats) lost(ctx context.Context, run agentrun.Run, ts string) error {
+func (c *Chats) Lost(ctx context.Context, run agentrun.Run, ts string) error {
 	return c.notes().Edit(ctx, string(run.Thread), func(x *chatThread) {
 		if x.TS == ts {
 			x.TS, x.Lost = "", x.Lost+1
