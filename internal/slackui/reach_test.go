@@ -166,6 +166,52 @@ func TestWhoeverAskedReadsThatNobodyWasAsked(t *testing.T) {
 	}
 }
 
+// Whoever asked, and whoever looks at the card, reads that too few people can approve a call,
+// until enough can. People whom an escalation adds later are enough.
+func TestTooFewPeopleCanApprove(t *testing.T) {
+	two := approvals.Quorum{Name: "sre", Need: 2, From: fromGroup("S0SRE")}
+	for name, c := range map[string]struct {
+		users []string
+		quo   []approvals.Quorum
+		later bool
+		want  string
+	}{
+		"enough":                        {[]string{"U0BOB", "U0CAROL"}, []approvals.Quorum{two}, false, ""},
+		"a group that has shrunk":       {[]string{"U0BOB"}, []approvals.Quorum{two}, false, "S0SRE"},
+		"one of two has left":           {[]string{"U0BOB", "U0GONE"}, []approvals.Quorum{two}, false, "S0SRE"},
+		"one person in both quorums":    {[]string{"U0BOB"}, []approvals.Quorum{by("sre", fromGroup("S0SRE")), by("bob", fromUser("U0BOB"))}, false, "S0SRE, U0BOB"},
+		"an escalation adds the second": {[]string{"U0BOB"}, []approvals.Quorum{two}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := opsOf("U0ALICE", "U0BOB", "U0CAROL")
+			sim.Groups = []slacksim.Group{{ID: "S0SRE", Handle: "sre", Name: "SRE", Users: c.users}}
+			d := separated("c1", c.quo[0])
+			d.Ask.Requirement.Quorums = c.quo
+			if c.later {
+				d.Ask.Requirement.Ladder = []approvals.Rung{{Kind: approvals.Escalate, At: noon.Add(time.Hour), Quorum: "sre", Add: fromUser("U0DAVE")}}
+			}
+			o, root, b := asks(t, sim, d)
+			if c.want == "" {
+				require.Empty(t, o.directs("U0ALICE"))
+				require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
+				return
+			}
+			told := o.directs("U0ALICE")
+			require.Len(t, told, 1)
+			require.Contains(t, plainWords(told[0]), "Too few people can approve 1 call that you asked for")
+			words := "it can't get all the approvals that it still needs from " + c.want
+			require.Contains(t, plainWords(told[0]), words)
+			require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people can approve delete_file: "+words)
+
+			require.NoError(t, o.SetGroup("S0SRE", []string{"U0BOB", "U0CAROL"}))
+			o.now.move(5 * time.Minute)
+			o.draw(b)
+			require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
+			require.Len(t, o.directs("U0ALICE"), 1)
+		})
+	}
+}
+
 // Whoever has approved is not named among those who were not asked.
 func TestWhoeverHasApprovedIsNotOneWhoWasNotAsked(t *testing.T) {
 	from, sim := fromUser("U0ALICE", "U0BOB"), opsOf("U0ALICE", "U0BOB")
@@ -252,11 +298,13 @@ func TestAGroupThatCannotBeLookedUpIsSaidAfterAWhile(t *testing.T) {
 
 // A group that has approved is not named as what the call still needs, and was asked.
 func TestWhoHasApprovedIsNotSaidToBeMissing(t *testing.T) {
-	sim := slacksim.Config{Groups: append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none", Name: "None"})}
+	sim := slacksim.Config{Groups: append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none", Name: "None", Users: []string{"U0DAVE"}})}
 	o := newWorkspace(t, sim)
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre, by("none", fromGroup("S0NONE"))))
 	o.draw(b)
+	require.NoError(t, o.SetGroup("S0NONE", nil))
+	o.now.move(2 * time.Minute)
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "approve", 0))
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later, "somebody may join the group")

@@ -8,7 +8,8 @@ import (
 )
 
 // Unasked is an open call that nobody could be asked about: nobody who can still help
-// with it is in the conversation, and none of them got a direct message.
+// with it is in the conversation, and none of them got a direct message. Or it is one that
+// those who were asked are too few to approve.
 type Unasked struct {
 	Call   int                `json:"call"` // of the batch
 	Why    WhyUnasked         `json:"why"`
@@ -26,6 +27,7 @@ const (
 	TooMany   WhyUnasked = "many"       // too many to send each a message
 	NoMessage WhyUnasked = "no_message" // none takes a message of the app
 	NoneSent  WhyUnasked = "none_sent"  // the policy sends none
+	TooFew    WhyUnasked = "few"        // people were asked, and too few can approve it, also after its escalations
 )
 
 // Equal reports whether they say the same.
@@ -71,6 +73,8 @@ func (u Unasked) Words() []blockkit.Span {
 		from = blockkit.PersonSpans(u.People)
 	case NoneSent:
 		say = sayUnaskedMuted
+	case TooFew:
+		say = sayUnaskedTooFew
 	}
 	return append([]blockkit.Span{blockkit.Say(say)}, blockkit.ListSpans(from, blockkit.NamesShown)...)
 }
@@ -86,12 +90,15 @@ func (o opening) unasked() []blockkit.Para {
 		if i < 0 || i >= len(o.OnCard()) || o.OnCard()[i].Status != approvals.Pending {
 			continue
 		}
-		nobody := sayNobodyAsked
-		if len(o.OnCard()[i].Deciders(o.OnCard()[i].Yes())) > 0 {
+		nobody, about := sayNobodyAsked, " about "
+		switch {
+		case u.Why == TooFew:
+			nobody, about = sayTooFewCan, " "
+		case len(o.OnCard()[i].Deciders(o.OnCard()[i].Yes())) > 0:
 			nobody = sayNobodyElseAsked
 		}
 		spans := append([]blockkit.Span{
-			blockkit.Styled(nobody, blockkit.Bold), blockkit.Say(" about "),
+			blockkit.Styled(nobody, blockkit.Bold), blockkit.Say(about),
 			blockkit.Styled(blockkit.Brief(o.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": "),
 		}, u.Words()...)
 		paras = append(paras, blockkit.Line(append(spans, blockkit.Say("."))...))

@@ -38,6 +38,13 @@ type clearedBy struct {
 	by   approvals.Amendment
 }
 
+// again has the audience worked out again at this time, if not earlier.
+func (a *audience) again(at time.Time) {
+	if a.until.IsZero() || at.Before(a.until) {
+		a.until = at
+	}
+}
+
 // news is what people must learn about a batch.
 type news struct {
 	notices map[approvals.UserID]notice
@@ -55,9 +62,10 @@ type audience struct {
 	many  bool // there are more than maxRecipients, so who is incomplete
 	here  bool // one of them is in the conversation
 	lost  bool // a group could not be looked up, so there may be others
+	few   bool // they are too few to approve it, also after its escalations
 	muted bool // someone gets no message because the rule sends none
 
-	until time.Time // when the first absence ends in which a delegate is asked instead; zero: there is none
+	until time.Time // when to work it out again, as when an absence ends in which a delegate is asked instead; zero: never
 }
 
 // news works out who must learn what. It depends only on what is stored, on the
@@ -166,7 +174,12 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 			break
 		}
 	}
-	return *found, nil
+	found.few, err = n.few(ctx, b, a)
+	if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
+		found.again(n.Now().Add(later.After))
+		err = nil
+	}
+	return *found, err
 }
 
 // rosters looks the groups up. A group that cannot be looked up for good is left out;
@@ -216,9 +229,7 @@ func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID
 			to.who[stand] = w
 		}
 		if counts {
-			if to.until.IsZero() || absence.Until.Before(to.until) {
-				to.until = absence.Until
-			}
+			to.again(absence.Until)
 			return nil
 		}
 	}

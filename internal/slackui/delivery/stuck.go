@@ -56,6 +56,19 @@ func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i i
 	return nil
 }
 
+// few reports whether too few people can approve the call, also after its escalations. A
+// call in doubt does not need all of them.
+func (n *Notices) few(ctx context.Context, b approvals.Batch, a approvals.Approval) (bool, error) {
+	if a.InDoubt() {
+		return false, nil
+	}
+	for next, _, ok := a.AfterRung(); ok; next, _, ok = next.AfterRung() {
+		a = next
+	}
+	enough, known, err := n.enough(ctx, b, a)
+	return known && !enough, err
+}
+
 // enough reports whether the call would be approved if everybody whom it asks
 // approved it. known says whether all its groups could be looked up.
 func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.Approval) (enough, known bool, err error) {
@@ -80,6 +93,9 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 			}
 		}
 		all = append(all, asked.principal(user))
+		if b.Suffices(a, all) {
+			return true, true, nil // the others need not be looked up
+		}
 	}
 	return b.Suffices(a, all), len(in) == len(what.Groups), nil
 }

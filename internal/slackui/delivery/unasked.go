@@ -29,7 +29,11 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	})
 	sent := recipientsOf(asked)
 	for _, of := range asked {
-		if u, is := h.Body.unaskedOf(of, sent); is {
+		u, is := h.Body.unaskedOf(of, sent)
+		if !is && of.few {
+			u, is = card.Unasked{Call: of.call, Why: card.TooFew}, true
+		}
+		if is {
 			now = append(now, u.Asking(b))
 		}
 	}
@@ -64,7 +68,7 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 
 // askAgain returns a [*slackapi.LaterError] if whom the batch asks, or what its cards show,
 // changes though the batch does not: when somebody is back for whom a delegate was asked, when
-// somebody joins a group of which nobody could be asked, and when an approval lapses.
+// somebody joins a group of which nobody or too few could be asked, and when an approval lapses.
 func (c *Cards) askAgain(b approvals.Batch, body *anchors, asked []audience) error {
 	var first slackapi.Soonest
 	if _, lapses := card.Unused(b, c.Now()); !lapses.IsZero() {
@@ -74,7 +78,9 @@ func (c *Cards) askAgain(b approvals.Batch, body *anchors, asked []audience) err
 		if !of.until.IsZero() {
 			first.Add(&slackapi.LaterError{After: of.until.Sub(c.Now()), Err: errAskAgain})
 		}
-		if slices.ContainsFunc(body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.NobodyCan }) {
+		if slices.ContainsFunc(body.Unasked, func(u card.Unasked) bool {
+			return u.Call == of.call && (u.Why == card.NobodyCan || u.Why == card.TooFew)
+		}) {
 			first.Add(&slackapi.LaterError{After: 5 * time.Minute, Err: errAskAgain})
 		}
 	}
@@ -121,25 +127,32 @@ func fromOf(a approvals.Approval) []approvals.From {
 	return all
 }
 
-// Unasked tells the requester which calls nobody was asked about. It leaves out those
-// that a notice already says nobody is left to approve, see [stuck].
+// Unasked tells the requester which calls nobody was asked about, and which too few people
+// can approve. It leaves out those that a notice already says nobody is left to approve,
+// see [stuck].
 func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked) error {
-	var left []card.Unasked
+	var left, few []card.Unasked
 	for _, u := range calls {
 		told := news{notices: map[approvals.UserID]notice{}}
 		if err := n.addStuck(ctx, told, b, u.Call); err != nil && u.Why != card.NotKnown {
 			return err
 		}
-		if len(told.notices) == 0 {
+		switch {
+		case len(told.notices) > 0:
+		case u.Why == card.TooFew:
+			few = append(few, u)
+		default:
 			left = append(left, u)
 		}
 	}
-	if len(left) == 0 {
-		return nil
-	}
-	for _, person := range askers(b) {
-		if err := n.tellUnasked(ctx, b, left, person); err != nil {
-			return err
+	for _, calls := range [][]card.Unasked{left, few} {
+		if len(calls) == 0 {
+			continue
+		}
+		for _, person := range askers(b) {
+			if err := n.tellUnasked(ctx, b, calls, person); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -173,10 +186,14 @@ func (n *Notices) tellUnasked(ctx context.Context, b approvals.Batch, left []car
 	return err
 }
 
-// unaskedMessage says which calls nobody was asked about, why, and whom to turn to.
+// unaskedMessage says which calls nobody was asked about, or which too few people can
+// approve, why, and what can be done.
 func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls []card.Unasked, person approvals.UserID) blockkit.Message {
-	nobody := sayNobodyElse
-	if slices.ContainsFunc(calls, func(u card.Unasked) bool { a := b.Approvals[u.Call]; return len(a.Deciders(a.Yes())) == 0 }) {
+	nobody, do := sayNobodyElse, sayShowTheCard
+	switch {
+	case calls[0].Why == card.TooFew:
+		nobody, do = sayTooFewCan, sayMoreOrAgain
+	case slices.ContainsFunc(calls, func(u card.Unasked) bool { a := b.Approvals[u.Call]; return len(a.Deciders(a.Yes())) == 0 }):
 		nobody = sayNobodyWasAsked
 	}
 	head := nobody + blockkit.Count(len(calls), "call") + sayYouAskedFor
@@ -187,6 +204,6 @@ func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls [
 		spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": ")}
 		return append(append(spans, u.Words()...), n.link(ctx, b, u.Call, person)...)
 	})...)
-	paras = append(paras, blockkit.Line(blockkit.Say(sayShowTheCard)))
+	paras = append(paras, blockkit.Line(blockkit.Say(do)))
 	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }

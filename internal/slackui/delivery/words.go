@@ -22,6 +22,8 @@ const (
 const (
 	sayNobodyWasAsked  = "Nobody was asked to approve "
 	sayNobodyElse      = "No one else was asked to approve "
+	sayTooFewCan       = "Too few people can approve "
+	sayMoreOrAgain     = "It can be approved once more of them can, such as after someone joins a user group. An open request keeps its rule, so after a change of the policy, ask the agent again."
 	sayShowTheCard     = "Show the card to an approver. If there is none, ask the person who maintains the policy."
 	sayYouAskedFor     = " that you asked for"
 	sayWrote           = " wrote to the agent "
