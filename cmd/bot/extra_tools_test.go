@@ -84,7 +84,7 @@ func TestTheDemoJudgesWithTheToolsThatOnlyCodeAdds(t *testing.T) {
 	changed := bytes.Replace(text, []byte("\nrules:\n"), []byte("\nrules:\n"+ruleForExport), 1)
 	require.NotEqual(t, text, changed)
 	require.NoError(t, os.WriteFile(path, changed, 0o600))
-	said := stderr.await(t, `msg="the (changed )?policy .*`)
+	said := stderr.await(t, `msg="the (changed policy|policy changed).*`)
 	stop()
 	require.NoError(t, <-ended)
 	require.Contains(t, said, `msg="the policy changed"`, "and is taken")

@@ -36,6 +36,7 @@ func (b *bot) openPolicy(ctx context.Context, c config.Config, sets config.ToolS
 	if b.policy, err = policy.Open(ctx, c.Policy, b.judging(c, sets), b.onPolicy); err != nil {
 		return err
 	}
+	b.log.InfoContext(ctx, "the policy was loaded", slog.String("version", b.policy.Current().Version()))
 	b.warnOf(ctx, b.policy.Current())
 	return nil
 }

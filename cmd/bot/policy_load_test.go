@@ -101,8 +101,9 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 		e, err := config.ReadEnvironment(i.o.Environ)
 		require.NoError(t, err)
 		said := newOutput()
-		b, err := newBot(t.Context(), read, e, nil, config.NewLogger(said, "warn"))
+		b, err := newBot(t.Context(), read, e, nil, config.NewLogger(said, "info"))
 		if b != nil {
+			require.Contains(t, said.String(), `msg="the policy was loaded" version=`+b.policy.Current().Version()+"\n", "auditors find it in the log")
 			require.NoError(t, b.close(context.WithoutCancel(t.Context())))
 		}
 		return said.String(), err
