@@ -110,7 +110,7 @@ func (s *conversationsAPI) conversationsMembers(c *call) (object, *failure) {
 	for _, m := range ch.Members {
 		all = append(all, m)
 	}
-	page, next, f := c.page(all, 999)
+	page, next, f := c.pageOf(all, 100, 999)
 	if f != nil {
 		return nil, f
 	}

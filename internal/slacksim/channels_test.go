@@ -1,6 +1,7 @@
 package slacksim_test
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -183,4 +184,25 @@ func TestProfilesAreReadByID(t *testing.T) {
 	own := w.form(t, "users.profile.get", nil)
 	require.Equal(t, "Countersign", dig(t, own, "profile", "real_name"), "without a user, the bot's own")
 	require.Equal(t, "user_not_found", w.form(t, "users.profile.get", url.Values{"user": {"U0EVE"}})["error"])
+}
+
+// Who names no limit gets a hundred members and a cursor.
+//
+// https://docs.slack.dev/reference/methods/conversations.members
+func TestMembersAreListedByTheHundred(t *testing.T) {
+	people, members := slacksim.DefaultPeople(), []string{slacksim.BotUser}
+	for i := range 150 {
+		id := fmt.Sprintf("U0CROWD%03d", i)
+		people = append(people, slacksim.Person{ID: id, Name: strings.ToLower(id)})
+		members = append(members, id)
+	}
+	w := newWorkspace(t, slacksim.Config{People: people, Channels: []slacksim.Channel{{ID: "C0ALL", Name: "all", Members: members}}})
+	first := w.form(t, "conversations.members", url.Values{"channel": {"C0ALL"}})
+	require.Len(t, dig(t, first, "members"), 100)
+	cursor, _ := dig(t, first, "response_metadata", "next_cursor").(string)
+	rest := w.form(t, "conversations.members", url.Values{"channel": {"C0ALL"}, "cursor": {cursor}})
+	require.Len(t, dig(t, rest, "members"), 51)
+	require.Empty(t, dig(t, rest, "response_metadata", "next_cursor"))
+	all := w.form(t, "conversations.members", url.Values{"channel": {"C0ALL"}, "limit": {"999"}})
+	require.Len(t, dig(t, all, "members"), 151)
 }

@@ -45,6 +45,15 @@ func TestJSONWithoutCharsetIsAWarning(t *testing.T) {
 	require.Equal(t, "missing_charset", dig(t, answer, "response_metadata", "warnings", 0))
 }
 
+// A warning stands beside the cursor: a client that lost the cursor would take the first
+// page for everything.
+func TestAWarningKeepsTheCursor(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	answer := w.raw(t, "users.list", "application/x-www-form-urlencoded; charset=utf-8", "Bearer "+w.BotToken(), "limit=2")
+	require.Equal(t, "superfluous_charset", dig(t, answer, "response_metadata", "warnings", 0))
+	require.NotEmpty(t, dig(t, answer, "response_metadata", "next_cursor"))
+}
+
 func TestUnknownMethod(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	require.Equal(t, map[string]any{"ok": false, "error": "unknown_method", "req_method": "chat.nope"}, w.call(t, "chat.nope", nil))

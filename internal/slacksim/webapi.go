@@ -114,7 +114,11 @@ func (s *webAPI) answer(m *method, a args, problem string) object {
 		result["ok"] = true
 		if warnings := append(slices.Clone(a.warnings), c.warnings...); len(warnings) > 0 {
 			result["warning"] = strings.Join(warnings, ",")
-			result["response_metadata"] = object{"warnings": warnings}
+			meta := object{"warnings": warnings}
+			if cursor, ok := result["response_metadata"].(object); ok {
+				maps.Copy(meta, cursor)
+			}
+			result["response_metadata"] = meta
 		}
 		return result
 	}
