@@ -188,7 +188,7 @@ func (s *peopleAPI) usergroupsList(c *call) (object, *failure) {
 			continue
 		}
 		if !g.Disabled || c.bool("include_disabled") {
-			list = append(list, s.payloads.groupJSON(g, c.bool("include_users")))
+			list = append(list, s.payloads.groupJSON(g, c.bool("include_users"), c.bool("include_count")))
 		}
 	}
 	return object{"usergroups": list}, nil

@@ -55,7 +55,7 @@ type Config struct {
 	Workspaces []Workspace
 	Enterprise *Enterprise
 
-	Scopes   []string // granted bot scopes; nil: every scope the method table names, which is all but chat:write.public
+	Scopes   []string // granted bot scopes; nil: every scope that is known here but chat:write.public
 	Events   []string // subscribed bot events; nil: the ones [DefaultEvents] lists
 	Commands []string // registered slash commands; nil: any
 

@@ -198,9 +198,14 @@ func init() { // breaks the cycle between the table and the handlers
 	}
 }
 
-// everyScope is every scope that the table names, in order.
+// customize is the scope by which an app's messages carry a name of its choice.
+//
+// https://docs.slack.dev/reference/scopes/chat.write.customize
+const customize = "chat:write.customize"
+
+// everyScope is every scope that the table names, and those that no method needs, in order.
 func everyScope() []string {
-	all := []string{"app_mentions:read", "commands"}
+	all := []string{"app_mentions:read", "commands", customize}
 	for _, name := range slices.Sorted(maps.Keys(methods)) {
 		all = append(all, methods[name].scopes...)
 	}

@@ -152,18 +152,21 @@ func (s *payloads) channelJSON(in *installation, c *channel) object {
 	return o
 }
 
-func (s *payloads) groupJSON(g *Group, users bool) object {
+func (s *payloads) groupJSON(g *Group, users, count bool) object {
 	o := object{
 		"id": g.ID, "team_id": g.Team, "is_usergroup": true, "name": g.Name, "description": "", "handle": g.Handle,
 		"is_external": false, "date_create": 1700000000, "date_update": 1700000000, "date_delete": 0,
 		"auto_type": nil, "created_by": "U0ALICE", "updated_by": "U0ALICE", "deleted_by": nil,
-		"prefs": object{"channels": []string{}, "groups": []string{}}, "user_count": len(g.Users),
+		"prefs": object{"channels": []string{}, "groups": []string{}},
 	}
 	if g.Disabled {
 		o["date_delete"] = 1700000001
 	}
 	if users {
 		o["users"] = slices.Clone(g.Users)
+	}
+	if count {
+		o["user_count"] = len(g.Users)
 	}
 	return o
 }

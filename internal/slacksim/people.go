@@ -244,7 +244,7 @@ func (s *persons) SetGroup(id string, users []string) error {
 		"added_users": orEmpty(added), "added_users_count": len(added),
 		"removed_users": orEmpty(removed), "removed_users_count": len(removed),
 	})
-	s.events.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.payloads.groupJSON(g, true)})
+	s.events.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.payloads.groupJSON(g, true, true)})
 	return nil
 }
 

@@ -38,6 +38,8 @@ func TestPeopleAndGroupsThroughSlackGo(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
 	require.Equal(t, []string{"U0BOB", "U0CAROL"}, groups[0].Users)
+	require.NotContains(t, dig(t, w.form(t, "usergroups.list", nil), "usergroups", 0), "user_count")
+	require.EqualValues(t, 2, dig(t, w.form(t, "usergroups.list", url.Values{"include_count": {"true"}}), "usergroups", 0, "user_count"))
 	members, err := w.api.GetUserGroupMembersContext(t.Context(), "S0SEC")
 	require.NoError(t, err)
 	require.Equal(t, []string{"U0CAROL"}, members)

@@ -28,3 +28,15 @@ func TestEveryAnswerToTheTokenSaysItsScopes(t *testing.T) {
 	require.Equal(t, "usergroups:read", header("usergroups.list", sim.BotToken()).Get("X-Accepted-OAuth-Scopes"))
 	require.Empty(t, header("auth.test", "xoxb-other").Get("X-OAuth-Scopes"))
 }
+
+// Without chat:write.customize, the name that an app gives itself is ignored.
+func TestOnlyAnAppWithTheScopeNamesItself(t *testing.T) {
+	named := url.Values{"channel": {"C0OPS"}, "text": {"x"}, "username": {"Payments"}}
+	w := newWorkspace(t, slacksim.Config{Scopes: []string{"chat:write"}})
+	answer := w.form(t, "chat.postMessage", named)
+	require.Equal(t, true, answer["ok"])
+	require.NotContains(t, answer["message"], "username")
+	seen, err := w.Messages("bob", "C0OPS", "")
+	require.NoError(t, err)
+	require.Empty(t, seen[0].Username)
+}

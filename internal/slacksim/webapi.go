@@ -170,6 +170,9 @@ func (s *webAPI) checked(m *method, c *call, problem string) (object, *failure) 
 	if problems := m.wrong(&c.args); len(problems) > 0 {
 		return nil, &failure{code: "invalid_arguments", problems: problems}
 	}
+	if !slices.Contains(s.cfg.Scopes, customize) {
+		delete(c.values, "username")
+	}
 	return m.run(s, c)
 }
 
