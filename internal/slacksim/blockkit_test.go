@@ -214,8 +214,23 @@ var messageStructure = map[string]struct{ blocks, want string }{
 	"data_table without cells": {`[{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"}],[]]}]`, "must provide at least 1 items [json-pointer:/blocks/0/rows/1]"},
 	"min_length":               {inInput(`{"type":"plain_text_input","min_length":3001}`), "must be less than or equal to 3000 [json-pointer:/blocks/0/element/min_length]"},
 	"task_card output":         {`[{"type":"task_card","task_id":"t","title":"x","output":"text"}]`, "must provide an object [json-pointer:/blocks/0/output]"},
+	"plan task type":           {`[{"type":"plan","title":"x","tasks":[{"type":"task","task_id":"t","title":"x"}]}]`, "unsupported type: task [json-pointer:/blocks/0/tasks/0/type]"},
 	"plan status":              {`[{"type":"plan","title":"x","tasks":[{"type":"task_card","task_id":"t","title":"x","status":"done"}]}]`, "must be a valid enum value [json-pointer:/blocks/0/tasks/0/status]"},
 	"image url and file":       {`[{"type":"image","alt_text":"x","image_url":"https://u","slack_file":{"id":"F1"}}]`, "must define only one of `image_url` or `slack_file` [json-pointer:/blocks/0]"},
+}
+
+// What Slack's reference shows without a type, and what its SDKs leave empty, is accepted.
+//
+// https://docs.slack.dev/reference/block-kit/blocks/plan-block
+// https://docs.slack.dev/reference/block-kit/blocks/table-block
+func TestWhatNeedsNoValueIsAccepted(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	text := `{"type":"rich_text","block_id":"b","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"x"}]}]}`
+	w.post(t, `[{"type":"plan","title":"x","tasks":[
+		{"task_id":"1","title":"x","status":"in_progress","details":`+text+`,"output":`+text+`},
+		{"task_id":"2","title":"y","status":"pending"}]}]`)
+	w.post(t, `[{"type":"table","column_settings":[null,{"align":"right"}],
+		"rows":[[{"type":"raw_text","text":"a"},{"type":"raw_text","text":"b"}]]}]`)
 }
 
 func TestEveryProblemIsReported(t *testing.T) {

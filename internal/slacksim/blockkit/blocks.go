@@ -2,6 +2,7 @@ package blockkit
 
 import (
 	"fmt"
+	"maps"
 	"unicode/utf8"
 )
 
@@ -128,7 +129,7 @@ func init() { // breaks the cycle of blocks that contain blocks
 		}),
 		"table": also(block(
 			need("rows", list(1, 100, list(1, 20, tableCell))),
-			may("column_settings", list(0, 20, shape(may("align", enum("left", "center", "right")), may("is_wrapped", boolean))))),
+			may("column_settings", list(0, 20, orNull(shape(may("align", enum("left", "center", "right")), may("is_wrapped", boolean)))))),
 			func(c *Checker, _ object, _ string) { c.tables++ }),
 		"data_table": also(block(
 			need("caption", text(1, 2000)), need("rows", list(2, 101, list(1, 20, tableCell))),
@@ -146,14 +147,28 @@ func init() { // breaks the cycle of blocks that contain blocks
 				need("block", child("layout", "markdown")), may("width", anyText), may("horizontal_alignment", anyText)))))))),
 		"task_card": taskCard,
 		"plan": block(need("title", text(1, 255)),
-			may("tasks", list(0, 50, typed(map[string]rule{"task_card": taskCard})))),
+			may("tasks", list(0, 50, planTask))),
 	}
+}
+
+// planTask is a task card that need not say its type, as in the example of the reference.
+//
+// https://docs.slack.dev/reference/block-kit/blocks/plan-block
+func planTask(c *Checker, v any, at string) {
+	if o, ok := v.(object); ok {
+		if _, said := o["type"]; !said {
+			o = maps.Clone(o)
+			o["type"] = "task_card"
+			v = o
+		}
+	}
+	typed(map[string]rule{"task_card": taskCard})(c, v, at)
 }
 
 var tableCell = typed(map[string]rule{
 	"raw_text":   shape(need("type", anyText), need("text", text(1, unlimited))),
 	"raw_number": shape(need("type", anyText), need("value", number), may("text", anyText)),
-	"rich_text":  richTextBlock,
+	"rich_text":  richTextOf(identifier),
 })
 
 func dataTableHeader(c *Checker, o object, at string) {

@@ -46,13 +46,20 @@ var (
 		need("elements", list(0, unlimited, typed(map[string]rule{"rich_text_section": section}))))
 )
 
-// richText is the rich_text block, which is also a value of other blocks.
-var richText = typed(map[string]rule{"rich_text": richTextBlock})
+// richText is rich text as a value of other blocks. Several of one payload may have the same
+// block_id, as in the reference's example of a plan.
+//
+// https://docs.slack.dev/reference/block-kit/blocks/plan-block
+var richText = typed(map[string]rule{"rich_text": richTextOf(identifier)})
 
-var richTextBlock = shape(need("type", anyText), may("block_id", blockID),
-	need("elements", list(0, unlimited, typed(map[string]rule{
-		"rich_text_section":      section,
-		"rich_text_list":         richTextList,
-		"rich_text_preformatted": preformatted,
-		"rich_text_quote":        quote,
-	}))))
+var richTextBlock = richTextOf(blockID)
+
+func richTextOf(id rule) rule {
+	return shape(need("type", anyText), may("block_id", id),
+		need("elements", list(0, unlimited, typed(map[string]rule{
+			"rich_text_section":      section,
+			"rich_text_list":         richTextList,
+			"rich_text_preformatted": preformatted,
+			"rich_text_quote":        quote,
+		}))))
+}

@@ -182,6 +182,15 @@ func list(least, most int, item rule) rule {
 	}
 }
 
+// orNull leaves a place in a list empty.
+func orNull(r rule) rule {
+	return func(c *Checker, v any, at string) {
+		if v != nil {
+			r(c, v, at)
+		}
+	}
+}
+
 // oneOf demands exactly one of two properties.
 func oneOf(a, b string) func(*Checker, object, string) {
 	return func(c *Checker, o object, at string) {
