@@ -24,10 +24,9 @@ type Approval string
 
 // The approvals that a tool can declare.
 const (
-	Never    Approval = "never"    // none, unless the policy asks
-	When     Approval = "when"     // the calls for which ApproveWhen says so
-	Always   Approval = "always"   // every call
-	External Approval = "external" // the call runs elsewhere; its result is delivered
+	Never  Approval = "never"  // none, unless the policy asks
+	When   Approval = "when"   // the calls for which ApproveWhen says so
+	Always Approval = "always" // every call
 )
 
 // A Spec describes a tool whose arguments are an In, a struct.
@@ -59,16 +58,14 @@ type Spec[In any] struct {
 	// it. PreviewReads goes with it: it names the tool and the arguments of the
 	// call that the preview amounts to, and the preview is made only where the
 	// agent may make that call without approval. See [agentrun.Previewer].
-	Preview        func(ctx context.Context, c agentrun.Call, in In) (agentrun.Preview, error)
-	PreviewReads   func(in In) (tool string, args any)
-	PreviewTimeout time.Duration
+	Preview      func(ctx context.Context, c agentrun.Call, in In) (agentrun.Preview, error)
+	PreviewReads func(in In) (tool string, args any)
 	// ChecksPrecondition says that the function itself compares the precondition
 	// of the call with what it is about to change, and returns
 	// [*agentrun.PreconditionFailed] if it is another.
 	ChecksPrecondition bool
 
 	Sequential bool
-	MaxRetries int
 	Timeout    time.Duration
 }
 
@@ -86,7 +83,7 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	kind, known := kinds[s.Approval]
 	switch {
 	case !known:
-		return nil, fmt.Errorf("tool %s: Approval is %q, must be never, when, always or external", s.Name, s.Approval)
+		return nil, fmt.Errorf("tool %s: Approval is %q, must be never, when or always", s.Name, s.Approval)
 	case (s.Approval == When) != (s.ApproveWhen != nil):
 		return nil, fmt.Errorf("tool %s: Approval when and ApproveWhen go together", s.Name)
 	case (s.Preview != nil) != (s.PreviewReads != nil):
@@ -123,10 +120,9 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	t := &typed[In, Out]{schema: judged, check: s.Check, f: f}
 	t.spec = agentrun.Spec{
 		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
-		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
-		Annotations: s.Annotations, Summary: s.Summary, Severity: s.Severity,
+		Sequential: s.Sequential, Timeout: s.Timeout, WriteOnly: hidden,
+		Annotations: s.Annotations, Summary: s.Summary, Severity: s.Severity, Effect: s.Effect,
 	}
-	t.spec.Effect = s.Effect
 	if s.Lookup != nil {
 		t.spec.Effect = cmp.Or(s.Effect, agentrun.EffectLookup)
 		t.spec.Lookup = func(ctx context.Context, c agentrun.Call) (agentrun.Looked, error) {
@@ -171,13 +167,12 @@ func (t *typed[In, Out]) previewer(s Spec[In]) *agentrun.Previewer {
 			}
 			return s.Preview(ctx, c, in)
 		},
-		Checks: s.ChecksPrecondition, Timeout: s.PreviewTimeout,
+		Checks: s.ChecksPrecondition,
 	}
 }
 
 var kinds = map[Approval]agentrun.Kind{
-	Never: agentrun.KindFunction, When: agentrun.KindFunction,
-	Always: agentrun.KindUnapproved, External: agentrun.KindExternal,
+	Never: agentrun.KindFunction, When: agentrun.KindFunction, Always: agentrun.KindUnapproved,
 }
 
 // typed is a tool whose arguments are an In.

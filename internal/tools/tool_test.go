@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,9 +171,7 @@ func discard[In any](context.Context, agentrun.Call, In) (string, error) { retur
 
 func TestAToolSaysWhoMustApprove(t *testing.T) {
 	ask := func(context.Context, agentrun.Call, struct{}) (bool, error) { return true, nil }
-	for approval, kind := range map[tools.Approval]agentrun.Kind{
-		tools.Never: agentrun.KindFunction, tools.Always: agentrun.KindUnapproved, tools.External: agentrun.KindExternal,
-	} {
+	for approval, kind := range map[tools.Approval]agentrun.Kind{tools.Never: agentrun.KindFunction, tools.Always: agentrun.KindUnapproved} {
 		tool, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: approval}, discard[struct{}])
 		require.NoError(t, err)
 		require.Equal(t, kind, tool.Spec().Kind)
@@ -184,9 +181,9 @@ func TestAToolSaysWhoMustApprove(t *testing.T) {
 	}
 	_, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: tools.When}, discard[struct{}])
 	require.ErrorContains(t, err, "go together")
-	for _, unknown := range []tools.Approval{"", "sometimes"} {
+	for _, unknown := range []tools.Approval{"", "sometimes", "external"} {
 		_, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: unknown}, discard[struct{}])
-		require.ErrorContains(t, err, "must be never, when, always or external")
+		require.ErrorContains(t, err, "must be never, when or always")
 	}
 }
 
@@ -211,7 +208,7 @@ func TestASummaryMustFitTheStruct(t *testing.T) {
 
 func TestAPreviewIsGivenTheArguments(t *testing.T) {
 	tool, err := tools.New(tools.Spec[transfer]{
-		Name: "transfer", Approval: tools.Always, PreviewTimeout: 3, ChecksPrecondition: true,
+		Name: "transfer", Approval: tools.Always, ChecksPrecondition: true,
 		Preview: func(_ context.Context, _ agentrun.Call, in transfer) (agentrun.Preview, error) {
 			return agentrun.Preview{Content: in.To}, nil
 		},
@@ -219,7 +216,7 @@ func TestAPreviewIsGivenTheArguments(t *testing.T) {
 	}, echo)
 	require.NoError(t, err)
 	p := tool.Spec().Preview
-	require.Equal(t, []any{true, time.Duration(3)}, []any{p.Checks, p.Timeout})
+	require.True(t, p.Checks)
 	good := call(`{"to":"bo","cents":1,"secret":{"p/n":"1"}}`)
 	reads, err := p.Reads(good)
 	require.NoError(t, err)
