@@ -37,7 +37,7 @@ var mutants = []mutant{
 	},
 	{
 		"the policy is asked before a call runs without a journal", "agentrun/perform.go",
-		"(&rulings{session: s, tally: r.tally()}).consider(ctx, run, p, 0)", "p.execute = true", "gateway", "TestACallThatMayNotRunAnyMoreIsAskedAboutAnew",
+		"(&rulings{session: s, tally: r.tally()}).consider(ctx, run, p)", "p.execute = true", "gateway", "TestACallThatMayNotRunAnyMoreIsAskedAboutAnew",
 	},
 	{
 		"a decision is about the arguments that were shown", "approvals/decide.go",

@@ -125,7 +125,7 @@ func (a *answers) asked(pending []approvals.ToolCall, b approvals.Batch) []appro
 // takeUpHeld rules on a hosted call that waited for the others.
 func (a *answers) takeUpHeld(ctx context.Context, run Run, p *plan) error {
 	return a.doubts.takeUp(ctx, run, p, func() error {
-		a.rulings.consider(ctx, run, p, 0)
+		a.rulings.consider(ctx, run, p)
 		return nil
 	})
 }

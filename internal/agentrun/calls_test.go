@@ -284,17 +284,17 @@ func TestRetryLimits(t *testing.T) {
 // A tool that asks for a correction while it runs is charged as well.
 func TestRetryWhileRunning(t *testing.T) {
 	w := newWorld(t)
-	var retries []int
+	var ran []approvals.ToolCallID
 	w.agent.Tools = []agentrun.Tool{&fake{
 		spec: agentrun.Spec{Name: "picky", MaxRetries: 2},
 		execute: func(_ context.Context, c agentrun.Call) (agentrun.Result, error) {
-			retries = append(retries, c.Retry)
+			ran = append(ran, c.ID)
 			return agentrun.Result{}, fmt.Errorf("wrapped: %w", &agentrun.RetryError{Message: "another one"})
 		},
 	}}
 	run := w.say(calls([3]string{"1", "picky", ""}), calls([3]string{"2", "picky", ""}), calls([3]string{"3", "picky", ""}))
 	require.Equal(t, agentrun.RunFailed, run.Status)
-	require.Equal(t, []int{0, 1, 2}, retries)
+	require.Equal(t, []approvals.ToolCallID{"1", "2", "3"}, ran)
 	require.Equal(t, 3, run.Usage.ToolCalls)
 	require.Equal(t, "3 retry: another one", w.added()[5])
 }

@@ -163,7 +163,7 @@ func (d *doubts) restart(ctx context.Context, p *plan) error {
 // look asks the tool. One that fails does not know; an error means that the
 // worker is to stop.
 func (d *doubts) look(ctx context.Context, run Run, p *plan) (Looked, error) {
-	tool, call := p.tool, p.toolCall(run, 0) // a lookup that hangs must not read the plan later
+	tool, call := p.tool, p.toolCall(run) // a lookup that hangs must not read the plan later
 	looked, err, late := guard(ctx, timeout(tool), func(ctx context.Context) (Looked, error) { return tool.Spec().Lookup(ctx, call) })
 	if cause := context.Cause(ctx); cause != nil {
 		return Looked{}, cause

@@ -30,7 +30,7 @@ func (x *executor) uncertain() bool { return x.begun.Load() > 0 }
 
 // executeAll runs what is to be executed here, in parallel between tools that run alone.
 // After an error no other call begins, and executeAll waits for those that have begun.
-func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry map[string]int) error {
+func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan) error {
 	var group errgroup.Group
 	group.SetLimit(x.parallel)
 	var stopped atomic.Bool
@@ -40,7 +40,7 @@ func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry
 		}
 		still, err := x.still(ctx, run, p)
 		if err == nil && still {
-			err = x.execute(ctx, run, p, retry[p.call.Name])
+			err = x.execute(ctx, run, p)
 		}
 		if err != nil {
 			stopped.Store(true)
@@ -68,15 +68,15 @@ func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry
 // execute runs one call, with an entry in the journal before and after. Its
 // plan has the outcome afterwards. The effect happens only under the claim,
 // with most of the lease ahead, after its beginning is stored, and once.
-func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) error {
+func (x *executor) execute(ctx context.Context, run Run, p *plan) error {
 	if x.repeatable(p) {
-		return x.executeUnstarted(ctx, run, p, retry)
+		return x.executeUnstarted(ctx, run, p)
 	}
 	entry, err := x.start(ctx, run, p)
 	if entry == nil || err != nil {
 		return err
 	}
-	finish, known, outcome := x.call(ctx, run, p, retry)
+	finish, known, outcome := x.call(ctx, run, p)
 	return x.end(ctx, p, entry, finish, known, outcome)
 }
 
@@ -89,12 +89,12 @@ func (x *executor) repeatable(p *plan) bool {
 
 // executeUnstarted runs a repeatable call. What it gave is stored with the results of
 // the step, and in no commit of its own.
-func (x *executor) executeUnstarted(ctx context.Context, run Run, p *plan, retry int) error {
+func (x *executor) executeUnstarted(ctx context.Context, run Run, p *plan) error {
 	if err := x.may(ctx, p); err != nil {
 		return err
 	}
 	x.logStart(ctx, p)
-	finish, known, outcome := x.call(ctx, run, p, retry)
+	finish, known, outcome := x.call(ctx, run, p)
 	x.logEnd(ctx, p, finish, outcome)
 	if !known {
 		return context.Cause(ctx)
@@ -130,9 +130,9 @@ func (x *executor) logEnd(ctx context.Context, p *plan, finish Finish, outcome s
 }
 
 // call calls the tool. known is as in finishOf.
-func (x *executor) call(ctx context.Context, run Run, p *plan, retry int) (f Finish, known bool, how string) {
+func (x *executor) call(ctx context.Context, run Run, p *plan) (f Finish, known bool, how string) {
 	began := x.session.now()
-	tool, call := p.tool, p.toolCall(run, retry) // a tool that hangs must not read the plan later
+	tool, call := p.tool, p.toolCall(run) // a tool that hangs must not read the plan later
 	result, err, late := guard(ctx, timeout(tool), func(ctx context.Context) (Result, error) { return tool.Execute(ctx, call) })
 	took := x.session.now().Sub(began)
 	f, known = x.finishOf(ctx, p, result, err, late)

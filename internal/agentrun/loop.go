@@ -179,7 +179,7 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 		p := s.plan(c)
 		p.proposed, p.soFar = c.Args, s.count(standIns(plans)...)
 		consider := func() error {
-			w.rulings.consider(ctx, run, p, retry[c.Name])
+			w.rulings.consider(ctx, run, p)
 			return nil
 		}
 		if err := w.doubts.takeUp(ctx, run, p, consider); err != nil {
@@ -233,7 +233,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if words != "" {
 		return fail(words)
 	}
-	answer, asking, err := w.execute(ctx, run, plans, retry, prompt)
+	answer, asking, err := w.execute(ctx, run, plans, prompt)
 	ran := used
 	used = func(r *Run) {
 		ran(r)
@@ -324,11 +324,11 @@ func (w *worker) askAgain(ctx context.Context, run Run, plans []*plan) (words st
 // with what is in doubt afterwards. The answer is the last one of the model, if it gave
 // one after the provider ran calls. used charges all of its answers, also those that
 // were followed by another request, and is never nil.
-func (w *worker) execute(ctx context.Context, run Run, plans []*plan, retry map[string]int, prompt string) (answer *Response, used func(*Run), err error) {
+func (w *worker) execute(ctx context.Context, run Run, plans []*plan, prompt string) (answer *Response, used func(*Run), err error) {
 	used = func(*Run) {}
 	for {
 		for more := true; more; {
-			err := w.executor.executeAll(ctx, run, plans, retry)
+			err := w.executor.executeAll(ctx, run, plans)
 			if err == nil {
 				more, err = w.doubts.ended(ctx, run, plans)
 			}

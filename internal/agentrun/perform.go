@@ -41,14 +41,14 @@ func (r *Runner) Perform(ctx context.Context, remote RemoteRun) (Executed, error
 	if p.tool == nil || agent.effect(p.tool.Spec()) != EffectPure {
 		return Executed{}, ErrNowAsks
 	}
-	(&rulings{session: s, tally: r.tally()}).consider(ctx, run, p, 0)
+	(&rulings{session: s, tally: r.tally()}).consider(ctx, run, p)
 	if err := context.Cause(ctx); err != nil {
 		return Executed{}, err // what the plan says of the tool may come from that
 	}
 	if p.execute {
 		x := &executor{session: s}
 		x.logStart(ctx, p)
-		finish, known, outcome := x.call(ctx, run, p, 0)
+		finish, known, outcome := x.call(ctx, run, p)
 		x.logEnd(ctx, p, finish, outcome)
 		if !known {
 			return Executed{}, context.Cause(ctx)

@@ -85,10 +85,10 @@ func (p *plan) finished(f Finish) {
 }
 
 // toolCall is the call as its tool sees it.
-func (p *plan) toolCall(run Run, retry int) Call {
+func (p *plan) toolCall(run Run) Call {
 	return Call{
 		ToolCall: p.call, Run: run.ID, Agent: run.Agent, Requester: run.Requester,
-		Approved: p.approved, Metadata: p.signed, Precondition: p.precondition, Key: p.key(run), Retry: retry,
+		Approved: p.approved, Metadata: p.signed, Precondition: p.precondition, Key: p.key(run),
 	}
 }
 

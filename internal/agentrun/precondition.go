@@ -41,7 +41,7 @@ func (x *executor) precondition(ctx context.Context, run Run, p *plan) (holds bo
 	if by.Checks {
 		return true, nil // when it executes
 	}
-	c := p.toolCall(run, 0)
+	c := p.toolCall(run)
 	c.Precondition = nil
 	got, err := by.compute(ctx, c)
 	if cause := context.Cause(ctx); cause != nil {

@@ -50,7 +50,7 @@ func (v *previews) compute(ctx context.Context, run Run, plans []*plan) error {
 
 // look makes the preview of one call, or says why there is none.
 func (v *previews) look(ctx context.Context, run Run, p *plan, by *Previewer) error {
-	c := p.toolCall(run, 0)
+	c := p.toolCall(run)
 	c.Approved, c.Metadata, c.Precondition = false, nil, nil
 	limited, cancel := context.WithTimeout(ctx, by.timeout())
 	defer cancel()
@@ -89,7 +89,7 @@ func (v *previews) permitted(ctx context.Context, run Run, p *plan, by *Previewe
 	if read.tool == nil || read.tool.Spec().Kind == KindExternal {
 		return approvals.PreviewReadRefused
 	}
-	asked := read.toolCall(run, 0)
+	asked := read.toolCall(run)
 	raise, done := v.rulings.validate(ctx, read, asked)
 	if done {
 		return approvals.PreviewFailed // the tool refuses to read that

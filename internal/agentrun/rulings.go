@@ -22,7 +22,7 @@ type rulings struct {
 }
 
 // consider decides what becomes of a call that nobody has approved.
-func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
+func (r *rulings) consider(ctx context.Context, run Run, p *plan) {
 	if p.tool == nil {
 		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
 		return
@@ -37,7 +37,7 @@ func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
 		r.ruleOn(ctx, run, p, approvals.GateNone)
 		return
 	}
-	c := p.toolCall(run, retry)
+	c := p.toolCall(run)
 	raise, done := r.validate(ctx, p, c)
 	if done {
 		return
@@ -90,7 +90,7 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 		p.aside = AsideExternal // it was approved; now it is to run elsewhere
 		return r.enterSigned(ctx, run, p)
 	}
-	raise, done := r.validate(ctx, p, p.toolCall(run, 0))
+	raise, done := r.validate(ctx, p, p.toolCall(run))
 	if done {
 		r.notRun(ctx, p, "tool")
 		return nil

@@ -138,8 +138,7 @@ type Call struct {
 	// Key names the execution: an idempotent tool passes it to what it acts on, so
 	// that the same call twice takes effect once. It stays the same when a call in
 	// doubt is run again, and no other call has it.
-	Key   string
-	Retry int // how often the model has been asked to correct this tool's calls
+	Key string
 }
 
 // A Result is what a tool returns. Value is any JSON; Content, if not empty,
