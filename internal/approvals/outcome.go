@@ -14,9 +14,8 @@ type Outcome struct {
 	// they decided, or the one who withdrew it. For is set only where a person
 	// approved in the place of someone who is away.
 	By         []Seat
-	Reason     string // of a withdrawal
-	Superseded bool   // it was withdrawn because the person who asked wrote something new
-	InDoubt    bool   // people were asked what became of the call, see [Doubt]
+	Superseded bool // it was withdrawn because the person who asked wrote something new
+	InDoubt    bool // people were asked what became of the call, see [Doubt]
 }
 
 // StatusAt returns the status of the call at this time: an open call is expired
@@ -47,7 +46,6 @@ func (a Approval) Outcome(now time.Time) Outcome {
 			o.By = append(o.By, Seat{User: u})
 		}
 	case Withdrawn:
-		o.Reason = a.Ending.Reason
 		if a.Ending.By != "" {
 			o.By = []Seat{{User: a.Ending.By}}
 		}

@@ -41,8 +41,8 @@ func TestAnOutcomeNamesWhoBroughtItAbout(t *testing.T) {
 	denied := must(t, b, say(b, "bo", Deny), say(b, "ann", Deny))
 	require.Equal(t, Outcome{Status: Denied, At: at, By: []Seat{{User: "bo"}, {User: "ann"}}}, denied.Approvals[0].Outcome(at))
 
-	withdrawn := must(t, b, Withdraw{By: "req", Reason: "not needed", At: at})
-	require.Equal(t, Outcome{Status: Withdrawn, At: at, By: []Seat{{User: "req"}}, Reason: "not needed"}, withdrawn.Approvals[0].Outcome(at))
+	withdrawn := must(t, b, Withdraw{By: "req", At: at})
+	require.Equal(t, Outcome{Status: Withdrawn, At: at, By: []Seat{{User: "req"}}}, withdrawn.Approvals[0].Outcome(at))
 	superseded := must(t, b, Withdraw{By: "req", Reason: Superseded, At: at})
 	require.True(t, superseded.Approvals[0].Outcome(at).Superseded)
 }
