@@ -68,33 +68,14 @@ func newNames(p *strictyaml.Problems) *names {
 // [names.resolve].
 func (n *names) learn(f *fileForm) {
 	for _, e := range f.Groups.Entries {
-		id := e.Value.Value
-		switch {
-		case !n.name(e.Key, "groups"):
-		case !e.Value.Written() || id == "":
-		case !groupID.MatchString(id) && !channelID.MatchString(id):
-			n.refused["groups: "+e.Key.Value] = true
-			n.Wrong(e.Value.Mark, "%q is not the id of a user group such as S0123456789, nor of a channel such as C0123456789", id)
-		case n.taken(e.Value, id):
-		case has(n.groups, e.Key.Value):
-			n.Wrong(e.Key.Mark, "is listed twice")
-		default:
-			n.groups[e.Key.Value], n.groupAt[approvals.GroupID(id)], n.called[id] = approvals.GroupID(id), e.Value.Mark, e.Key.Value
+		is := groupID.MatchString(e.Value.Value) || channelID.MatchString(e.Value.Value)
+		if learnID(n, "groups", e.Key, e.Value, n.groups, is, "the id of a user group such as S0123456789, nor of a channel such as C0123456789") {
+			n.groupAt[n.groups[e.Key.Value]] = e.Value.Mark
 		}
 	}
 	for _, e := range f.People.Entries {
-		id := e.Value.Value
-		switch {
-		case !n.name(e.Key, "people"):
-		case !e.Value.Written() || id == "":
-		case !userID.MatchString(id):
-			n.refused["people: "+e.Key.Value] = true
-			n.Wrong(e.Value.Mark, "%q is not a user id such as U0123456789", id)
-		case n.taken(e.Value, id):
-		case has(n.people, e.Key.Value):
-			n.Wrong(e.Key.Mark, "is listed twice")
-		default:
-			n.people[e.Key.Value], n.userAt[approvals.UserID(id)], n.called[id] = approvals.UserID(id), e.Value.Mark, e.Key.Value
+		if learnID(n, "people", e.Key, e.Value, n.people, userID.MatchString(e.Value.Value), "a user id such as U0123456789") {
+			n.userAt[n.people[e.Key.Value]] = e.Value.Mark
 		}
 	}
 	for _, e := range f.Calendars.Entries {
@@ -149,9 +130,21 @@ func (n *names) name(t text, of string) bool {
 	return false
 }
 
-func (n *names) taken(t text, id string) bool {
-	if other := n.called[id]; other != "" {
-		n.Wrong(t.Mark, "%s is already named %s", id, other)
+// learnID gives the id a name in ids, and reports whether it did: is says whether the id
+// is what has to be there.
+func learnID[ID ~string](n *names, of string, key, id text, ids map[string]ID, is bool, what string) bool {
+	switch {
+	case !n.name(key, of):
+	case !id.Written() || id.Value == "":
+	case !is:
+		n.refused[of+": "+key.Value] = true
+		n.Wrong(id.Mark, "%q is not %s", id.Value, what)
+	case n.called[id.Value] != "":
+		n.Wrong(id.Mark, "%s is already named %s", id.Value, n.called[id.Value])
+	case has(ids, key.Value):
+		n.Wrong(key.Mark, "is listed twice")
+	default:
+		ids[key.Value], n.called[id.Value] = ID(id.Value), key.Value
 		return true
 	}
 	return false
