@@ -15,7 +15,6 @@ import (
 type Explanation struct {
 	Agent  string
 	Tool   string
-	At     time.Time
 	Steps  []Step
 	Ruling approvals.Ruling // nil if no rule is asked
 
@@ -87,7 +86,7 @@ func (p *Policy) explain(f *facts) Explanation {
 	steps := map[*rule]Step{}
 	said := func(r *rule, o Outcome, why string) { steps[r] = Step{Outcome: o, Why: why} }
 	v := p.judge(f, pl, said)
-	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, At: f.q.At, names: p.names}
+	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, names: p.names}
 	if e.Check = v.check(); e.Check != "" && p.options.AskCheck != nil {
 		if v, e.Check = p.checked(f, pl, v, p.options.AskCheck), ""; f.held {
 			p.judge(f, pl, said)
