@@ -146,7 +146,7 @@ func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 	}
 	ch := &channel{Channel: Channel{
 		ID: s.nextID("C"), Name: name, Private: private, Members: []string{c.in.botUser}, Team: team,
-	}, creator: c.in.botUser, created: unix(s.clock.now())}
+	}, creator: c.in.botUser, created: s.clock.now().Unix()}
 	s.channels = append(s.channels, ch)
 	s.changed()
 	answer := s.payloads.channelJSON(c.in, ch)

@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
@@ -66,7 +67,7 @@ func messageProblems(o object) []string {
 	attachments, _ := o["attachments"].([]any)
 	for i, a := range attachments {
 		if inner, ok := a.(object); ok && inner["blocks"] != nil {
-			check.Blocks(inner["blocks"], "/attachments/"+itoa(i)+"/blocks")
+			check.Blocks(inner["blocks"], "/attachments/"+strconv.Itoa(i)+"/blocks")
 		}
 	}
 	return check.Problems()

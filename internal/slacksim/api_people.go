@@ -129,7 +129,7 @@ func (s *peopleAPI) usersList(c *call) (object, *failure) {
 		return nil, f
 	}
 	return object{
-		"members": page, "cache_ts": unix(s.clock.now()),
+		"members": page, "cache_ts": s.clock.now().Unix(),
 		"response_metadata": object{"next_cursor": next},
 	}, nil
 }
@@ -172,7 +172,7 @@ func (c *call) pageOf(all []any, usual, most int) (page []any, next string, f *f
 	}
 	to := min(from+limit, len(all))
 	if to < len(all) {
-		next = base64.StdEncoding.EncodeToString([]byte("next:" + itoa(to)))
+		next = base64.StdEncoding.EncodeToString([]byte("next:" + strconv.Itoa(to)))
 	}
 	return append([]any{}, all[from:to]...), next, nil
 }

@@ -142,12 +142,12 @@ func (s *scheduleAPI) chatScheduledMessagesList(c *call) (object, *failure) {
 	slices.SortStableFunc(pending, func(a, b *scheduled) int { return a.at.Compare(b.at) })
 	var all []any
 	for _, p := range pending {
-		at := strconv.FormatInt(unix(p.at), 10)
+		at := strconv.FormatInt(p.at.Unix(), 10)
 		if p.in != c.in || (only != "" && p.channel.ID != only) || !within(at, c.str("oldest"), c.str("latest"), true) {
 			continue
 		}
 		all = append(all, object{
-			"id": p.id, "channel_id": p.channel.ID, "post_at": unix(p.at), "date_created": unix(p.created), "text": p.message.text,
+			"id": p.id, "channel_id": p.channel.ID, "post_at": p.at.Unix(), "date_created": p.created.Unix(), "text": p.message.text,
 		})
 	}
 	page, next, f := c.pageOf(all, 100, 1000)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -156,7 +157,7 @@ func checkBlocks(list, attachments []any) *failure {
 			return fail("invalid_attachments")
 		}
 		if inner, has := o["blocks"]; has {
-			c.Blocks(inner, "/attachments/"+itoa(i)+"/blocks")
+			c.Blocks(inner, "/attachments/"+strconv.Itoa(i)+"/blocks")
 		}
 	}
 	switch {

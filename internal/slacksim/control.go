@@ -77,7 +77,7 @@ func (s control) table() []ControlRoute {
 				return Clock{}, fmt.Errorf("%w: the clock does not go back", ErrBadInput)
 			}
 			s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
-			return Clock{Now: unix(s.clock.now())}, nil
+			return Clock{Now: s.clock.now().Unix()}, nil
 		}),
 
 		asking[Reading]("/sim/messages", func(q url.Values) (Channelful, error) {

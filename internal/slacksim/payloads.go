@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
@@ -121,7 +122,7 @@ func (s *payloads) userJSON(in *installation, p *Person) object {
 func images(of string, sizes ...int) object {
 	o := object{}
 	for _, n := range sizes {
-		o["image_"+itoa(n)] = "https://avatars.acme.example/" + of + "-" + itoa(n) + ".png"
+		o["image_"+strconv.Itoa(n)] = "https://avatars.acme.example/" + of + "-" + strconv.Itoa(n) + ".png"
 	}
 	return o
 }

@@ -183,7 +183,7 @@ func (s *persons) SetActive(user string, active bool) error {
 	p.Deleted = !active
 	s.changed()
 	if in := s.installed(p.Team); in != nil {
-		s.events.emit(in, nil, p.Team, object{"type": "user_change", "user": s.payloads.userJSON(in, p), "cache_ts": unix(s.clock.now())})
+		s.events.emit(in, nil, p.Team, object{"type": "user_change", "user": s.payloads.userJSON(in, p), "cache_ts": s.clock.now().Unix()})
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (s *persons) SetGroup(id string, users []string) error {
 	}
 	g.Users = append([]string{}, users...)
 	s.changed()
-	now := unix(s.clock.now())
+	now := s.clock.now().Unix()
 	in := s.installed(g.Team)
 	s.events.emit(in, nil, g.Team, object{
 		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": g.Team,
@@ -342,7 +342,7 @@ func (s *persons) State() State {
 	out := State{
 		Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands),
 		Shortcuts: slices.Clone(s.cfg.Shortcuts),
-		Home:      !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: unix(s.clock.now()),
+		Home:      !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: s.clock.now().Unix(),
 	}
 	if len(s.teams) > 1 {
 		out.Workspaces = slices.Clone(s.teams)

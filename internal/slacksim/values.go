@@ -7,9 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // object is a JSON object as Slack's API passes it around.
@@ -69,8 +67,6 @@ func str(v any) string {
 	return s
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 func orNil(s string) any {
 	if s == "" {
 		return nil
@@ -79,8 +75,6 @@ func orNil(s string) any {
 }
 
 func orEmpty(list []string) []string { return append([]string{}, list...) }
-
-func unix(t time.Time) int64 { return t.Unix() }
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -350,7 +351,7 @@ func (s *world) install() {
 		if w.Token == "" || (first.org() && w.Org) {
 			continue
 		}
-		in := &installation{team: w.ID, token: w.Token, botUser: BotUser + itoa(i+2), botID: BotID + itoa(i+2)}
+		in := &installation{team: w.ID, token: w.Token, botUser: BotUser + strconv.Itoa(i+2), botID: BotID + strconv.Itoa(i+2)}
 		s.installs = append(s.installs, in)
 		s.people = append(s.people, &Person{ID: in.botUser, Name: BotName, RealName: "Countersign", Bot: true, Team: w.ID})
 		for _, c := range s.channels {
