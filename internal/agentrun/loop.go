@@ -1,6 +1,7 @@
 package agentrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,9 +220,8 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			executions++
 		}
 	}
-	words := s.agent.Limits.stop(run.Usage, executions, toSign(plans))
-	if words == "" {
-		words = exhausted(plans, retry, charged)
+	stop := func(executions int) (words string) {
+		return cmp.Or(s.agent.Limits.stop(run.Usage, executions, toSign(plans)), exhausted(plans, retry, charged))
 	}
 	used := func(r *Run) {
 		r.Usage.ToolCalls += countRan(plans)
@@ -230,7 +230,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	fail := func(words string) (bool, error) {
 		return true, s.failWith(ctx, used, words, plans, w.lastParts(ctx, run, plans, prompt)...)
 	}
-	if words != "" {
+	if words := stop(executions); words != "" {
 		return fail(words)
 	}
 	answer, asking, err := w.execute(ctx, run, plans, prompt)
@@ -249,18 +249,12 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		return true, s.failUnapproved(ctx, used, *answer, plans, w.lastParts(ctx, run, plans, prompt)...)
 	}
 	w.rulings.giveBack(ctx, run, plans, false)
-	words, err = w.askAgain(ctx, run, plans)
+	words, err := w.askAgain(ctx, run, plans)
 	if err != nil {
 		return false, err
 	}
 	// While it ran, a call may have been set aside for people.
-	if words == "" {
-		words = s.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
-	}
-	if words == "" {
-		words = exhausted(plans, retry, charged)
-	}
-	if words != "" {
+	if words = cmp.Or(words, stop(countRan(plans))); words != "" {
 		return fail(words)
 	}
 	if err := w.previews.compute(ctx, run, plans); err != nil {
