@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -239,10 +240,7 @@ func (l *loop) look(ctx context.Context) bool {
 			})
 		}
 	}
-	if pipe.Len() == 0 {
-		return false
-	}
-	if !l.agrees(ctx) {
+	if pipe.Len() == 0 || !l.agrees(ctx) {
 		return false
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -255,36 +253,40 @@ func (l *loop) look(ctx context.Context) bool {
 	}
 	l.d.alive(l.task.Kind)
 	for n, cmd := range found {
-		if cmd == nil {
-			continue
+		if cmd != nil {
+			l.take(n, cmd.Val(), now)
+			// There may be more behind the limit, so look again once these are begun.
+			l.dirty[n] = l.soon[n] == 0 && int64(len(cmd.Val())) == limit
 		}
-		l.dirty[n], l.soon[n] = false, 0
-		for _, z := range cmd.Val() {
-			id, _ := z.Member.(string)
-			at := score(z.Score)
-			if at > scoreOf(now) {
-				l.soon[n] = at
-				break
-			}
-			switch begun, is := l.inflight[id]; {
-			case is && begun != at:
-				l.inflight[id] = moved
-			case is:
-			case l.awaited.find(id) != nil: // it may have been moved by work that is not awaited
-				l.awaited.found(entry{n, id, at}, now)
-			default:
-				l.queue = append(l.queue, entry{n, id, at})
-			}
-		}
-		if due := len(cmd.Val()) > 0 && score(cmd.Val()[0].Score) <= scoreOf(now); !due && l.rests[n].times > 0 {
-			l.rests[n] = rest{} // someone else has done it
-			l.d.kept(l.task.Kind, n)
-		}
-		// There may be more behind the limit, so look again once these are begun.
-		l.dirty[n] = l.soon[n] == 0 && int64(len(cmd.Val())) == limit
 	}
-	slices.SortFunc(l.queue, func(a, b entry) int { return int(min(max(a.at-b.at, -1), 1)) })
+	slices.SortFunc(l.queue, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	return len(l.queue) > 0
+}
+
+// take puts what is due of the first entries of a partition into the queue.
+func (l *loop) take(partition int, first []redis.Z, now time.Time) {
+	l.soon[partition] = 0
+	for _, z := range first {
+		id, _ := z.Member.(string)
+		at := score(z.Score)
+		if at > scoreOf(now) {
+			l.soon[partition] = at
+			break
+		}
+		switch begun, is := l.inflight[id]; {
+		case is && begun != at:
+			l.inflight[id] = moved
+		case is:
+		case l.awaited.find(id) != nil: // it may have been moved by work that is not awaited
+			l.awaited.found(entry{partition, id, at}, now)
+		default:
+			l.queue = append(l.queue, entry{partition, id, at})
+		}
+	}
+	if due := len(first) > 0 && score(first[0].Score) <= scoreOf(now); !due && l.rests[partition].times > 0 {
+		l.rests[partition] = rest{} // someone else has done it
+		l.d.kept(l.task.Kind, partition)
+	}
 }
 
 // agrees reports whether the clocks agree. If not, nothing is begun for a while.
