@@ -39,7 +39,7 @@ func (p *poll) identity(known map[UserID]int, who Principal) int {
 		p.admits = append(p.admits, make([]bool, len(p.quorums))...)
 	}
 	for q, quorum := range p.quorums {
-		if !p.fits(x, q) && quorum.From.admits(who) {
+		if !p.fits(x, q) && quorum.From.Admits(who) {
 			p.admits[x*len(p.quorums)+q] = true
 		}
 	}

@@ -109,12 +109,9 @@ type From struct {
 	Groups []GroupID `json:"groups,omitempty"`
 }
 
-// Admits reports whether p is one of these people. An empty From admits nobody.
-func (f From) Admits(p Principal) bool { return f.admits(p) }
-
-// admits reports whether p may fill a place. An empty From admits nobody, and
+// Admits reports whether p may fill a place. An empty From admits nobody, and
 // empty names and groups match nobody.
-func (f From) admits(p Principal) bool {
+func (f From) Admits(p Principal) bool {
 	if p.User == "" {
 		return false
 	}

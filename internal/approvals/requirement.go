@@ -122,7 +122,7 @@ func (r Requirement) named(name string) int {
 // admits reports whether p, or someone p approves for, is in one of the quorums.
 func admits(quorums []Quorum, p Principal) bool {
 	return slices.ContainsFunc(quorums, func(q Quorum) bool {
-		return q.From.admits(p) || slices.ContainsFunc(p.For, func(a Absent) bool { return q.From.admits(a.principal()) })
+		return q.From.Admits(p) || slices.ContainsFunc(p.For, func(a Absent) bool { return q.From.Admits(a.principal()) })
 	})
 }
 
