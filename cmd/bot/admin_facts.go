@@ -168,17 +168,34 @@ func (a admin) sayFact(m moment, asJSON bool) error {
 	return a.say(escaped(string(doc)) + "\n")
 }
 
+// An askedBatch is what the fact of the opening of a batch says for the later ones.
+type askedBatch struct {
+	run          approvals.RunID
+	agent        string
+	tools, rules map[approvals.ToolCallID]string
+}
+
+// completes says in a moment what the batch was opened with, and with which rules its
+// calls are asked about. opens: the moment is the opening.
+func (b *askedBatch) completes(m *moment, opens bool) {
+	m.Run, m.Agent = b.run, b.agent
+	if opens {
+		b.tools[m.Call] = m.Tool
+		m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, m.asker(), m.What)
+	} else if m.Tool = b.tools[m.Call]; m.Tool != "" {
+		m.What += fmt.Sprintf(" (%s of agent %s)", m.Tool, m.Agent)
+	}
+	if m.Rule != "" {
+		b.rules[m.Call] = m.Rule
+	}
+	m.settledBy(b.rules[m.Call])
+}
+
 // factsOf yields the facts of a partition, each with its run, its agent and its tool, and
 // the outcome of a call with the rule that asked.
 func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, error] {
-	type asked struct {
-		run   approvals.RunID
-		agent string
-		tools map[approvals.ToolCallID]string
-		rules map[approvals.ToolCallID]string
-	}
 	return func(yield func(moment, error) bool) {
-		of := map[approvals.BatchID]*asked{}
+		of := map[approvals.BatchID]*askedBatch{}
 		for e, err := range state.NewFeed(a.store).Events(ctx, partition) {
 			if err != nil {
 				yield(moment{}, err)
@@ -186,23 +203,13 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 			}
 			opened, first := e.(approvals.Opened)
 			if first {
-				of[opened.Batch] = &asked{opened.Run, opened.Agent, map[approvals.ToolCallID]string{}, map[approvals.ToolCallID]string{}}
+				of[opened.Batch] = &askedBatch{opened.Run, opened.Agent, map[approvals.ToolCallID]string{}, map[approvals.ToolCallID]string{}}
 			}
 			var all []moment
 			factOf(e, func(m moment) { all = append(all, m) })
 			for _, m := range all {
-				if about := of[m.Batch]; about != nil {
-					m.Run, m.Agent = about.run, about.agent
-					if first {
-						about.tools[m.Call] = m.Tool
-						m.What = fmt.Sprintf("agent %s%s: %s", m.Agent, m.asker(), m.What)
-					} else if m.Tool = about.tools[m.Call]; m.Tool != "" {
-						m.What += fmt.Sprintf(" (%s of agent %s)", m.Tool, m.Agent)
-					}
-					if m.Rule != "" {
-						about.rules[m.Call] = m.Rule
-					}
-					m.settledBy(about.rules[m.Call])
+				if b := of[m.Batch]; b != nil {
+					b.completes(&m, first)
 				}
 				if !yield(m, nil) {
 					return
