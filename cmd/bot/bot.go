@@ -143,7 +143,8 @@ func (b *bot) wire(ctx context.Context, c config.Config, e config.Environment, e
 		return err
 	}
 	b.warnOfRequesters(ctx)
-	return errors.Join(b.checkPeople(ctx), b.watch())
+	b.checkPeople(ctx)
+	return b.watch()
 }
 
 // newUI asks Slack for the bot's identity, so that a wrong token fails the start. It waits

@@ -101,9 +101,7 @@ func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err er
 		b.log.WarnContext(ctx, "rules that denied or asked were removed", slog.Any("rules", gone))
 	}
 	b.warnOf(ctx, after)
-	if err := b.checkPeople(ctx); err != nil {
-		b.log.WarnContext(ctx, "the new policy has rules that not enough people can approve", slog.Any("err", err))
-	}
+	b.checkPeople(ctx)
 }
 
 // warnOf logs what the policy may not mean.

@@ -89,8 +89,9 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 	require.ErrorContains(t, read.CheckPolicy(config.Environment{}, nil, time.Now), `agents[0].tools.read_file.approval: there is no argument "pth"`)
 }
 
-// What Slack says of the people decides the start only if Slack says it.
-func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
+// People leave groups and accounts are deactivated without a change of the file: what ran
+// before starts again, and the log says what does not fit.
+func TestWhoIsInSlackPreventsNoStart(t *testing.T) {
 	start := func(c slacksim.Config, change func(*installation)) (string, error) {
 		i := newInstallation(t, c)
 		i.o.Online = false
@@ -108,13 +109,21 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 		}
 		return said.String(), err
 	}
-	_, err := start(slacksim.Config{}, func(*installation) {})
+	const misfit = "the policy does not fit the people and groups in Slack"
+	said, err := start(slacksim.Config{}, func(*installation) {})
 	require.NoError(t, err)
-	_, err = start(slacksim.Config{}, func(i *installation) {
-		i.rules = "groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"
-	})
-	require.ErrorContains(t, err, "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could approve")
-	said, err := start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
+	require.NotContains(t, said, misfit)
+	for rules, want := range map[string]string{
+		"groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n": "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could approve",
+		"groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 2, from: {groups: [sre]}}]}\n": "is away, or asks, no one else can approve",
+		"groups: {sre: S0GONE}\ndefault: {why: x, quorums: [{name: sre, from: {groups: [sre]}}]}\n":         "there is no group or channel S0GONE",
+	} {
+		said, err := start(slacksim.Config{}, func(i *installation) { i.rules = rules })
+		require.NoError(t, err)
+		require.Contains(t, said, `level=ERROR msg="`+misfit+`"`)
+		require.Contains(t, said, want)
+	}
+	said, err = start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
 	require.NoError(t, err, "Slack does not say who is in the group: the file is right by itself")
 	require.Contains(t, said, "could not check whether enough people can approve")
 	require.Contains(t, said, "missing_scope")
@@ -156,7 +165,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 	require.NotEqual(t, before, b.policy.Current().Version())
 
 	require.NoError(t, os.WriteFile(path, []byte("groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"), 0o600))
-	said.await(t, `level=WARN msg="the new policy has rules that not enough people can approve"`)
+	said.await(t, `level=ERROR msg="the policy does not fit the people and groups in Slack"`)
 }
 
 // A rule in shadow mode is logged with what it would have done, and never with

@@ -44,24 +44,26 @@ func (w *whoIsWho) GroupsOf(ctx context.Context, user approvals.UserID, of []app
 	return in, nil
 }
 
-// rosterTimeout limits the lookup of group members when the bot starts.
+// rosterTimeout limits the lookup of group members.
 const rosterTimeout = 15 * time.Second
 
-// checkPeople returns the rules of the current policy that nobody can meet, by the
-// people and groups in Slack. A failed lookup is not a problem: a request that
-// nobody can approve runs nothing.
-func (b *bot) checkPeople(ctx context.Context) error {
+// checkPeople logs where the current policy does not fit the people and groups in Slack.
+// It prevents nothing: both change in Slack without a change of the file, and a request
+// that nobody can approve runs nothing.
+func (b *bot) checkPeople(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
-	roster, _, err := doctor.RosterOf(ctx, b.policy.Current(), b.ui)
+	p := b.policy.Current()
+	roster, _, err := doctor.RosterOf(ctx, p, b.ui)
 	if err != nil {
 		b.log.WarnContext(ctx, "could not check whether enough people can approve", slog.Any("err", err))
-		return nil
+		return
 	}
-	o := b.policy.Current().Options()
+	o := p.Options()
 	o.Roster = roster
-	_, err = policy.Load(b.path, o)
-	return err
+	if _, err = policy.Load(b.path, o); err != nil {
+		b.log.ErrorContext(ctx, "the policy does not fit the people and groups in Slack", slog.String("version", p.Version()), slog.Any("err", err))
+	}
 }
 
 // warnOfRequesters logs who is the requester of what another agent asks and cannot be found
