@@ -52,35 +52,52 @@ func openForCommand(ctx context.Context, c config.Config, e config.Environment, 
 	return s, err
 }
 
-// betweenOpenings is how long the bot waits before it asks a Redis again that was gone in the
-// middle of its questions.
-const betweenOpenings = time.Second
-
-// openStore returns the store of the bot, laid out, and its clock: a process with another time
-// than Redis does not start. It waits for a Redis that is away, also if that begins between
-// two of its questions.
-func openStore(ctx context.Context, c config.Config, o state.Options, lease time.Duration) (*state.Store, *state.Clock, error) {
-	for {
-		store, err := openDurable(ctx, c, o)
-		if err == nil {
-			clock := store.Clock(lease)
-			if err = store.LayOut(ctx); err == nil {
-				err = clock.Check(ctx)
-			}
-			if err == nil {
-				return store, clock, nil
-			}
-			err = errors.Join(err, store.Close())
+// untilUsable calls open until Redis can be used: as long as it is away, also if that begins
+// between two questions, or is in a state in which a bot that runs waits too, such as a replica
+// during a failover. Any other error it returns at once.
+func untilUsable(ctx context.Context, log *slog.Logger, open func() error) error {
+	const longest = 5 * time.Second
+	for wait := time.Second; ; wait = min(2*wait, longest) {
+		err := open()
+		_, passes := errors.AsType[passingError](err)
+		if err == nil || ctx.Err() != nil || !passes && !state.Passes(err) {
+			return err
 		}
-		if !state.IsAway(err) || ctx.Err() != nil {
-			return nil, nil, err
-		}
-		o.Log.WarnContext(ctx, "Redis was gone before it had answered everything; trying again", slog.Any("err", err))
+		log.WarnContext(ctx, "Redis cannot be used yet; trying again until it can", slog.Duration("wait", wait), slog.Any("err", err))
 		select {
 		case <-ctx.Done():
-		case <-time.After(betweenOpenings):
+			return err
+		case <-time.After(wait):
 		}
 	}
+}
+
+// A passingError holds only problems that can end by themselves.
+type passingError struct{ error }
+
+// Unwrap returns the problems.
+func (e passingError) Unwrap() error { return e.error }
+
+// openStore returns the store of the bot, laid out, and its clock, which agrees with that of
+// Redis. It waits for a Redis that cannot be used yet.
+func openStore(ctx context.Context, c config.Config, o state.Options, lease time.Duration) (store *state.Store, clock *state.Clock, err error) {
+	err = untilUsable(ctx, o.Log, func() (err error) {
+		if store, err = openDurable(ctx, c, o); err != nil {
+			return err
+		}
+		clock = store.Clock(lease)
+		if err = store.LayOut(ctx); err == nil {
+			err = clock.Check(ctx)
+		}
+		if err != nil {
+			err = errors.Join(err, store.Close())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, clock, nil
 }
 
 // openDurable returns the store with the durability of the configuration. It
@@ -95,9 +112,11 @@ func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.
 		return nil, err
 	}
 	var problems []error
+	passing := true
 	for _, f := range all {
 		switch f.Mark {
 		case doctor.IsProblem:
+			passing = passing && f.Passes
 			problems = append(problems, fmt.Errorf("%s; %s", f.Text, f.Advice))
 		case doctor.NotChecked:
 			o.Log.WarnContext(ctx, "could not check Redis", slog.String("what", f.Text), slog.String("advice", f.Advice))
@@ -105,6 +124,9 @@ func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
+		if passing {
+			err = passingError{err}
+		}
 		return nil, err
 	}
 	o.Durability, o.Replicas = c.Redis.Level(), c.Redis.Replicas

@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,7 +53,7 @@ func startsOn(t *testing.T, url, redis string) (logged string, err error) {
 func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
 	const unset, fsync, everysec, replicated = "", "redis: {durability: fsync}\n", "redis: {durability: everysec}\n", "redis: {durability: replicated, replicas: 1}\n"
 	server := statetest.NewInstance(t)
-	replica := server.Replica()
+	server.Replica()
 	good := map[string]string{
 		"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no", "maxmemory-policy": "noeviction",
 	}
@@ -75,7 +77,6 @@ func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
 		"no log, everysec":            {"appendonly", "no", everysec, "appendonly is no", ""},
 		"eviction":                    {"maxmemory-policy", "allkeys-lru", fsync, "maxmemory-policy is allkeys-lru", ""},
 		"eviction of what has an end": {"maxmemory-policy", "volatile-ttl", fsync, "maxmemory-policy is volatile-ttl", ""},
-		"too few replicas":            {"appendfsync", "always", "redis: {durability: replicated, replicas: 2}\n", "has only 1 replica, but redis.replicas asks for 2", ""},
 		"none":                        {"appendfsync", "always", "redis: {durability: none}\n", "none is for the demo and for tests", ""},
 		"an unknown level":            {"appendfsync", "always", "redis: {durability: mostly}\n", `is "mostly", must be fsync, replicated or everysec`, ""},
 		"replicated by nobody":        {"appendfsync", "always", "redis: {durability: replicated}\n", "redis.replicas: is missing", ""},
@@ -100,8 +101,61 @@ func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
 			require.Contains(t, found, c.refused)
 		})
 	}
-	logged, err := startsOn(t, "unix://"+replica.Socket, fsync)
-	require.ErrorContains(t, err, "is a replica, which takes no writes", logged)
+}
+
+// What can end by itself does not end a bot that starts, as it does not end one that runs: a
+// failover may be under way, or a replica be moved to another machine together with the bot.
+func TestTheStartWaitsForAStateOfRedisThatPasses(t *testing.T) {
+	for name, c := range map[string]struct {
+		redis string
+		on    func(server, replica *statetest.Instance) *statetest.Instance
+		says  string
+		mend  func(server, replica *statetest.Instance)
+	}{
+		"a replica": {
+			"redis: {durability: fsync}\n", func(_, replica *statetest.Instance) *statetest.Instance { return replica },
+			"is a replica, which takes no writes", func(_, replica *statetest.Instance) { replica.Promote() },
+		},
+		"too few replicas": {
+			"redis: {durability: replicated, replicas: 2}\n", func(server, _ *statetest.Instance) *statetest.Instance { return server },
+			"has only 1 replica, but redis.replicas asks for 2", func(server, _ *statetest.Instance) { server.Replica() },
+		},
+		"no replica for a write": {
+			"redis: {durability: fsync}\n", func(server, _ *statetest.Instance) *statetest.Instance {
+				server.Set("min-replicas-to-write", "2")
+				return server
+			},
+			"NOREPLICAS", func(server, _ *statetest.Instance) { server.Set("min-replicas-to-write", "0") },
+		},
+		"a full server": {
+			"redis: {durability: fsync}\n", func(server, _ *statetest.Instance) *statetest.Instance {
+				server.Set("maxmemory", "1")
+				return server
+			},
+			"OOM", func(server, _ *statetest.Instance) { server.Set("maxmemory", "0") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := statetest.NewInstance(t)
+			replica := server.Replica()
+			i := newInstallation(t, slacksim.Config{})
+			i.env["REDIS_URL"] = "unix://" + c.on(server, replica).Socket
+			i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
+			i.replace("redis: {durability: fsync}\n", c.redis)
+			i.check()
+			path, err := binary()
+			require.NoError(t, err)
+			log := newOutput()
+			p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
+			p.Env, p.Stderr = i.o.Environ, log
+			require.NoError(t, p.Start())
+			log.await(t, `Redis cannot be used yet; trying again until it can" wait=1s err=.*`+c.says)
+			c.mend(server, replica)
+			log.await(t, "msg=listening")
+			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+			require.NoError(t, p.Wait())
+		})
+	}
 }
 
 // A server that does not tell its settings is taken at the operator's word, and
@@ -272,7 +326,7 @@ func TestTheStartWaitsForARedisThatGoesAwayInBetween(t *testing.T) {
 	for n := range int(whole.sent.Load()) {
 		t.Run(strconv.Itoa(n+1), func(t *testing.T) {
 			t.Parallel()
-			for _, with := range []error{redisError("LOADING Redis is loading the dataset in memory"), io.EOF} {
+			for _, with := range []error{redisError("LOADING Redis is loading the dataset in memory"), redisError("READONLY You can't write against a read only replica."), io.EOF} {
 				require.NoError(t, open(&failing{n: n + 1, with: with}), "after %s", with)
 			}
 			err := open(&failing{n: n + 1, with: redisError("NOAUTH Authentication required.")})

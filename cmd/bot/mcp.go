@@ -13,7 +13,7 @@ import (
 )
 
 // openServers returns the configuration with its MCP servers, which [serve]
-// connects, and the version of their accepted tools in Redis.
+// connects, and the version of their accepted tools in Redis, for which it waits.
 func openServers(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (config.Config, *mcptool.Set, int64, error) {
 	if !c.HasMCP() {
 		return c, nil, 0, nil
@@ -22,7 +22,12 @@ func openServers(ctx context.Context, c config.Config, e config.Environment, log
 	if err != nil {
 		return c, nil, 0, err
 	}
-	pins, version, err := readPins(ctx, c, e, log)
+	var pins mcptool.Pins
+	var version int64
+	err = untilUsable(ctx, log, func() (err error) {
+		pins, version, err = readPins(ctx, c, e, log)
+		return err
+	})
 	if err != nil {
 		return c, nil, 0, err
 	}

@@ -215,3 +215,22 @@ func TestABotThatStartsWhileSlackIsAwayWaits(t *testing.T) {
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.Wait())
 }
+
+// Which tools of MCP servers are accepted is in Redis, and the bot waits for it too.
+func TestABotWithMCPServersWaitsForRedis(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.replace("    channels:", "    mcp: {files: {url: 'https://127.0.0.1:1/mcp'}}\n    channels:")
+	i.o.Accepted, i.o.Rules = withAccepted, coverage
+	i.env["REDIS_URL"] = "redis://" + statetest.FreeAddr(t)
+	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
+	i.check()
+	path, err := binary()
+	require.NoError(t, err)
+	log := newOutput()
+	p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
+	p.Env, p.Stderr = i.o.Environ, log
+	require.NoError(t, p.Start())
+	log.await(t, `Redis cannot be used yet; trying again until it can" wait=2s`)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait(), log.String())
+}

@@ -52,6 +52,7 @@ type Finding struct {
 	Mark   Mark
 	Text   string
 	Advice string // what to do about it
+	Passes bool   // of a problem: it can end without another configuration of the bot or of Redis
 }
 
 // findings are what was found so far.
@@ -98,24 +99,33 @@ func Check(ctx context.Context, o Options) []Finding {
 }
 
 func (f *findings) fine(format string, args ...any) {
-	f.all = append(f.all, Finding{IsFine, fmt.Sprintf(format, args...), ""})
+	f.all = append(f.all, Finding{Mark: IsFine, Text: fmt.Sprintf(format, args...)})
 }
 
 // warn is for what the bot can run with and people hardly want.
 func (f *findings) warn(advice, format string, args ...any) {
-	f.all = append(f.all, Finding{IsWarning, fmt.Sprintf(format, args...), advice})
+	f.all = append(f.all, Finding{Mark: IsWarning, Text: fmt.Sprintf(format, args...), Advice: advice})
 }
 
 // problem is for what the bot does not start or work with. One that several checks find is
 // said once.
 func (f *findings) problem(advice, format string, args ...any) {
-	if p := (Finding{IsProblem, fmt.Sprintf(format, args...), advice}); !slices.Contains(f.all, p) {
+	f.once(Finding{Mark: IsProblem, Text: fmt.Sprintf(format, args...), Advice: advice})
+}
+
+// passing is a problem that can end by itself, such as a replica that is away.
+func (f *findings) passing(advice, format string, args ...any) {
+	f.once(Finding{Mark: IsProblem, Text: fmt.Sprintf(format, args...), Advice: advice, Passes: true})
+}
+
+func (f *findings) once(p Finding) {
+	if !slices.Contains(f.all, p) {
 		f.all = append(f.all, p)
 	}
 }
 
 func (f *findings) unknown(advice, format string, args ...any) {
-	f.all = append(f.all, Finding{NotChecked, fmt.Sprintf(format, args...), advice})
+	f.all = append(f.all, Finding{Mark: NotChecked, Text: fmt.Sprintf(format, args...), Advice: advice})
 }
 
 // scrubbed returns the findings without any secret, should an error have

