@@ -3,7 +3,9 @@ package slackapi
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -46,7 +48,8 @@ func unanswered(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return false
 	}
+	_, page := errors.AsType[*json.SyntaxError](err) // of a proxy, or of an outage
 	_, limited := errors.AsType[*slack.RateLimitedError](err)
 	_, network := errors.AsType[*url.Error](err)
-	return limited || network
+	return limited || network || page || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -3,7 +3,9 @@ package slackapi
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/url"
 	"testing"
@@ -27,6 +29,9 @@ func TestWhatPassesIsWaitedFor(t *testing.T) {
 		{slack.StatusCodeError{Code: 404, Status: "404 Not Found"}, false},
 		{slack.SlackErrorResponse{Err: "service_unavailable"}, true},
 		{slack.SlackErrorResponse{Err: "invalid_auth"}, false},
+		{json.Unmarshal([]byte("<html>"), &struct{}{}), true},
+		{io.EOF, true},
+		{io.ErrUnexpectedEOF, true},
 		{&url.Error{Op: "Post", URL: "https://slack.com/api/auth.test", Err: &tls.CertificateVerificationError{Err: refused}}, false},
 		{refused, false},
 	} {
