@@ -323,3 +323,34 @@ func TestACallOfTheProviderIsUnsureUnlessItCertainlyEnded(t *testing.T) {
 		require.Equal(t, want, [2]bool{c.Failed, c.Unsure}, how)
 	}
 }
+
+// What a stream said of a call counts, whatever its last event says.
+func TestACallThatOnlyTheStreamShowsIsReturned(t *testing.T) {
+	const begun = `data: {"type":"response.output_item.added","item":{"type":"mcp_call","id":"m","server_label":"docs","name":"ask","approval_request_id":"a","arguments":"","status":"in_progress"}}` + "\n\n"
+	const argued = `data: {"type":"response.mcp_call_arguments.done","item_id":"m","arguments":"{\"q\":1}"}` + "\n\n"
+	ended := func(id string) string {
+		return end("completed", `{"status":"completed","output":[{"type":"mcp_call","id":"`+id+`","server_label":"docs","name":"ask","approval_request_id":"a","arguments":"{\"q\":1}","output":"ok"}]}`)
+	}
+	missing := end("completed", `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Done."}]}]}`)
+	for stream, args := range map[string]string{begun: "", begun + argued: `{"q":1}`} {
+		_, err := responsesOnce(t, stream)
+		failed := modelError(t, err)
+		require.Len(t, failed.Ran, 1)
+		require.True(t, failed.Ran[0].Unsure)
+		require.Equal(t, args, string(failed.Ran[0].Args))
+
+		got, err := responsesOnce(t, stream+missing)
+		require.NoError(t, err)
+		require.Len(t, got.Parts, 2)
+		left := got.Parts[1].(agentrun.ProviderCall)
+		require.True(t, left.Unsure)
+		require.Equal(t, args, string(left.Args))
+
+		for _, id := range []string{"m", "another"} {
+			got, err = responsesOnce(t, stream+ended(id))
+			require.NoError(t, err)
+			require.Len(t, got.Parts, 1)
+			require.Equal(t, "ok", got.Parts[0].(agentrun.ProviderCall).Output)
+		}
+	}
+}

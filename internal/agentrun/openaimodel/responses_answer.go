@@ -3,7 +3,6 @@ package openaimodel
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -61,35 +60,6 @@ func (a *responsesAnswer) begun() bool { return a.said }
 
 func (a *responsesAnswer) ran() []agentrun.ProviderCall { return a.called }
 
-// see notes a call that the provider makes, in the place of what was known of it. A call
-// of which nothing came yet may have taken effect.
-func (a *responsesAnswer) see(i item) {
-	if i.Type != "mcp_call" {
-		return
-	}
-	text, failed, unsure := i.outcome()
-	if i.Status == "" && i.Output == nil && !failed {
-		failed, unsure = true, true
-	}
-	c := agentrun.ProviderCall{
-		ToolCall: approvals.ToolCall{
-			ID:   approvals.ToolCallID(approvals.Visible(fmt.Sprintf("%.128s", i.ID))),
-			Name: approvals.Visible(fmt.Sprintf("%.64s.%.128s", i.ServerLabel, i.Name)), // people and the log read it
-			Args: concealIn(i.Arguments, a.conceal),
-		},
-		ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed, Unsure: unsure,
-	}
-	at := slices.IndexFunc(a.called, func(known agentrun.ProviderCall) bool {
-		return known.ID == c.ID && (c.ID != "" || known.Name == c.Name)
-	})
-	switch {
-	case at >= 0 && (!unsure || a.called[at].Unsure):
-		a.called[at] = c
-	case at < 0 && len(a.called) < maxItems:
-		a.called = append(a.called, c)
-	}
-}
-
 // add takes one event, a JSON document. It ignores unknown types: the API adds new
 // ones, and the last event has everything.
 func (a *responsesAnswer) add(raw []byte) error {
@@ -108,6 +78,9 @@ func (a *responsesAnswer) add(raw []byte) error {
 		var i item
 		if len(e.Item) > 0 && json.Unmarshal(e.Item, &i) == nil {
 			a.see(i)
+		}
+		if e.Type == "response.mcp_call_arguments.done" {
+			a.argue(raw)
 		}
 		a.said = a.said || strings.HasPrefix(e.Type, "response.output_text.") ||
 			strings.HasPrefix(e.Type, "response.refusal.") || strings.HasPrefix(e.Type, "response.function_call_arguments.")
@@ -172,6 +145,7 @@ func (a *responsesAnswer) response() (agentrun.Response, error) {
 		}
 		r.Parts = append(r.Parts, parts...)
 	}
+	r.Parts = append(r.Parts, a.leftOut(r.Parts)...)
 	return r, nil
 }
 
