@@ -205,7 +205,7 @@ func (v *provider) finishOf(response *Response, p *plan) (f Finish, outcome stri
 func (v *provider) take(response *Response, p *plan) (ProviderCall, bool) {
 	at := slices.IndexFunc(response.Parts, func(part ResponsePart) bool {
 		c, ok := part.(ProviderCall)
-		return ok && c.ApprovalRequest == p.request && c.Name == p.call.Name && sameJSON(c.Args, p.call.Args)
+		return ok && c.ApprovalRequest == p.request && c.Name == p.call.Name && (sameJSON(c.Args, p.call.Args) || unargued(c))
 	})
 	if at < 0 {
 		return ProviderCall{}, false
@@ -213,6 +213,12 @@ func (v *provider) take(response *Response, p *plan) (ProviderCall, bool) {
 	c := response.Parts[at].(ProviderCall)
 	response.Parts = slices.Delete(slices.Clone(response.Parts), at, at+1)
 	return c, true
+}
+
+// unargued reports whether the provider began the call, and broke off before it had said
+// with which arguments.
+func unargued(c ProviderCall) bool {
+	return c.Unsure && !json.Valid(c.Args)
 }
 
 // sameJSON reports whether two arguments say the same. The provider may format

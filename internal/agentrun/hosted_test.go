@@ -392,6 +392,27 @@ func TestACallThatTheProviderRanWithoutApprovalEndsTheRun(t *testing.T) {
 	}
 }
 
+// The first event of a call need not have its arguments yet.
+func TestAnApprovedCallThatBreaksOffBeforeItsArgumentsIsInDoubt(t *testing.T) {
+	for args, inDoubt := range map[string]bool{``: true, `{"x"`: true, `{"x":1}`: true, `{"x":7}`: false} {
+		w := hosting(t)
+		begun := ran("mcpr_h", args, "")
+		begun.Failed, begun.Unsure = true, true
+		lost := *errLost
+		lost.Ran = []agentrun.ProviderCall{begun}
+		run := w.say(requests(), &lost)
+		w.decide(run.Deferred, "h", approvals.Approve, "")
+		run = w.resume(run.Deferred)
+		if !inDoubt {
+			require.Contains(t, run.Failure, "ran docs.ask without approval")
+			continue
+		}
+		require.Equal(t, agentrun.RunDeferred, run.Status, "%s: %s", args, run.Failure)
+		asked, _ := w.batch(run.Deferred).Approval("h")
+		require.True(t, asked.InDoubt())
+	}
+}
+
 // By its name alone a call is neither hosted nor ours.
 func TestACallOfTheOtherKindIsOfAnUnknownTool(t *testing.T) {
 	w := hosting(t)
