@@ -244,6 +244,30 @@ func sameJSON(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+// asksTwice reports whether the provider asks for approval under an id under which it has
+// asked before. An approval names the id only, and could be taken for one of the other call.
+func asksTwice(history []Message, r Response) bool {
+	before := map[string]bool{}
+	for _, m := range history {
+		if earlier, ok := m.(Response); ok {
+			for _, request := range approvalRequests(earlier) {
+				before[request] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(approvalRequests(r), func(request string) bool { return before[request] })
+}
+
+func approvalRequests(r Response) []string {
+	var ids []string
+	for _, p := range r.Parts {
+		if c, ok := p.(CallPart); ok && c.ApprovalRequest != "" {
+			ids = append(ids, c.ApprovalRequest)
+		}
+	}
+	return ids
+}
+
 // providerCalls are the calls that the provider made of which nothing is known here.
 func providerCalls(r Response) []ProviderCall {
 	var calls []ProviderCall

@@ -413,6 +413,22 @@ func TestAnApprovedCallThatBreaksOffBeforeItsArgumentsIsInDoubt(t *testing.T) {
 	}
 }
 
+// An approval names the id of the request only. Under one id there must not be two calls.
+func TestAProviderThatAsksAgainUnderAnOldIDIsAskedToAnswerAgain(t *testing.T) {
+	other := requests()
+	c := other.Parts[0].(agentrun.CallPart)
+	c.Args = json.RawMessage(`{"x":2}`)
+	other.Parts[0] = c
+	w := hosting(t)
+	run := w.say(requests(), other, says("Fine."))
+	w.decide(run.Deferred, "h", approvals.Deny, "no")
+	run = w.resume(run.Deferred)
+	require.Equal(t, agentrun.RunCompleted, run.Status)
+	require.Equal(t, "Fine.", run.Output)
+	require.Contains(t, w.added()[2], "had the id of an earlier one")
+	require.Equal(t, [][]approvals.ToolCallID{nil, nil, nil}, w.approvedIn())
+}
+
 // By its name alone a call is neither hosted nor ours.
 func TestACallOfTheOtherKindIsOfAnUnknownTool(t *testing.T) {
 	w := hosting(t)

@@ -27,7 +27,7 @@ const MaxOutput = 100_000
 // it has too many calls, or they cannot be told from each other. Such a response is not
 // kept, so none of its calls can ever run. why is for people, and goes on from "the last
 // one"; again is for the model.
-func unusable(r Response) (why, again string) {
+func unusable(history []Message, r Response) (why, again string) {
 	calls := r.calls()
 	if len(calls) == 0 && !strings.ContainsFunc(r.text(), visible) {
 		return "was empty", "Your last response was empty. Answer, or call a tool."
@@ -50,6 +50,10 @@ func unusable(r Response) (why, again string) {
 				"A tool call in your last response had the id of another one, so none of its calls was run. Answer again, with an id of its own for every call."
 		}
 		used[c.ID] = true
+	}
+	if asksTwice(history, r) {
+		return "had a request for approval with the id of an earlier one",
+			"A tool call in your last response had the id of an earlier one, so none of its calls was run. Answer again, with an id of its own for every call."
 	}
 	return "", ""
 }

@@ -121,7 +121,7 @@ func (w *worker) answered(ctx context.Context, response Response, used func(*Run
 	if words := finishWords(response.FinishReason); words != "" {
 		return true, s.fail(ctx, used, words)
 	}
-	if why, again := unusable(response); again != "" {
+	if why, again := unusable(s.history, response); again != "" {
 		s.log(ctx, slog.LevelWarn, "response refused", slog.String("why", again))
 		if askedAgain(s.history) {
 			return true, s.fail(ctx, used, fmt.Sprintf("The model's answers could not be used, even after it was asked again: "+
