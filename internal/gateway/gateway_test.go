@@ -508,6 +508,7 @@ func TestAToolThatIsNotAsItWasAcceptedIsNotThere(t *testing.T) {
 	names := func() (all []string) {
 		got, err := c.session.ListTools(t.Context(), nil)
 		require.NoError(t, err)
+		require.Equal(t, "private", got.CacheScope, "another credential can have other tools")
 		for _, l := range got.Tools {
 			all = append(all, l.Name)
 			require.Equal(t, "A title", l.Title)

@@ -147,6 +147,7 @@ func (s *Server) serverOf(r *http.Request) *mcp.Server {
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ServerOptions{
 		Instructions: instructions, PageSize: 1000, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }, // it is for one credential
 	})
 	version := r.Header.Get("Mcp-Protocol-Version")
 	for _, t := range s.c.Tools(who.Name) {
