@@ -182,6 +182,22 @@ func TestOpenAIInterruptionsAreAnsweredByTheirCallIDs(t *testing.T) {
 	require.NotContains(t, string(out), `"approve":true`, "it would run with the arguments that nobody approved")
 }
 
+// What the newest SDKs say besides the call decides nothing: who called it, and how the
+// SDK finds its tool again.
+func TestOpenAIInterruptionsOfTheNewestSDKsAreRead(t *testing.T) {
+	for sdk, body := range map[string]string{
+		"JavaScript": `[{"type":"tool_approval_item","rawItem":{"type":"function_call","id":"fc_1","callId":"a","name":"refund","status":"completed","arguments":"{}","caller":{"type":"program","callerId":"p1"},"providerData":{}},"agent":{"name":"R"},"toolName":"refund","functionToolStateKey":"refund"}]`,
+		"Python": `[{"type":"tool_approval_item","raw_item":{"type":"function_call","id":"fc_1","call_id":"a","name":"refund","status":"completed","arguments":"{}","caller":null,"async":false},"agent":{"name":"R"},"tool_name":"refund",
+			"tool_namespace":"refund","tool_origin":{"type":"function"},"tool_lookup_key":{"kind":"bare","name":"refund"},"allow_bare_name_alias":true}]`,
+	} {
+		t.Run(sdk, func(t *testing.T) {
+			r, err := format.Read(format.OpenAIAgents, json.RawMessage(body), nil)
+			require.NoError(t, err)
+			require.Equal(t, "refund", r.Calls[0].Tool)
+		})
+	}
+}
+
 // Two namespaces can have a tool of one name, and a rule about one is not about the other.
 func TestAnOpenAIToolIsNamedWithItsNamespace(t *testing.T) {
 	for namespace, want := range map[string]string{`"prod"`: "prod.lookup", `"lookup"`: "lookup", `""`: "lookup", `null`: "lookup"} {

@@ -46,7 +46,8 @@ func readOpenAI(body json.RawMessage) (Reading, error) {
 }
 
 func readInterruption(item Value) (intake.Call, error) {
-	doc, err := item.given("type", "rawItem", "raw_item", "agent", "toolName", "tool_name", "functionToolStateKey")
+	doc, err := item.given("type", "rawItem", "raw_item", "agent", "toolName", "tool_name", "functionToolStateKey",
+		"tool_namespace", "tool_lookup_key", "tool_origin", "allow_bare_name_alias")
 	if err != nil {
 		return intake.Call{}, err
 	}
@@ -68,7 +69,8 @@ func readInterruption(item Value) (intake.Call, error) {
 	if json.Unmarshal(raw.Raw, &of) == nil && len(of.Type) > 0 && string(of.Type) != `"function_call"` {
 		return intake.Call{}, fault(raw.At+"/type", `must be "function_call"; calls of hosted tools run at the provider, and calls of its shell, apply_patch and computer tools have another form: make a function tool of them`)
 	}
-	call, err := raw.given("type", "id", "callId", "call_id", "name", "namespace", "arguments", "status", "providerData", "provider_data")
+	call, err := raw.given("type", "id", "callId", "call_id", "name", "namespace", "arguments", "status", "caller", "async",
+		"providerData", "provider_data")
 	if err != nil {
 		return intake.Call{}, err
 	}
