@@ -245,9 +245,12 @@ func readCallResult(raw json.RawMessage) (CallResult, error) {
 }
 
 func readReturn(raw json.RawMessage) (ToolReturn, error) {
-	doc, err := fields(raw, "kind", "return_value", "content", "metadata")
+	doc, err := fields(raw, "kind", "return_value", "content", "metadata", "tools")
 	if err != nil {
 		return ToolReturn{}, err
+	}
+	if given(doc["tools"]) != nil {
+		return ToolReturn{}, fmt.Errorf("%w: a result cannot make tools available", ErrInvalid)
 	}
 	r := ToolReturn{ReturnValue: doc["return_value"], Content: given(doc["content"]), Metadata: given(doc["metadata"])}
 	if r.ReturnValue == nil {
