@@ -101,6 +101,14 @@ func TestAnExternalCallWithoutAResultHasFailed(t *testing.T) {
 	require.Equal(t, approvals.ToolFailed{Message: "no"}, back.Calls["b"])
 }
 
+// It was neither approved nor denied, and the SDK has no other answer.
+func TestAnExternalCallHasNoAnswerForOpenAI(t *testing.T) {
+	r, err := format.Read(format.PydanticAI, json.RawMessage(`{"calls":[{"tool_name":"x","tool_call_id":"a"}]}`), nil)
+	require.NoError(t, err)
+	_, err = r.Form.Write(format.OpenAIAgents, settled(r, intake.OutcomeFulfilled))
+	require.ErrorIs(t, err, format.ErrOther)
+}
+
 func TestAnswersByPositionAreInTheOrderOfTheRequest(t *testing.T) {
 	for file, want := range map[string]string{
 		"langchain-js.json":     `{"resume":{"decisions":[{"type":"approve"},{"message":"too much","type":"reject"},{"editedAction":{"args":{"cents":1000},"name":"refund"},"type":"edit"}]}}`,

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
@@ -120,10 +121,14 @@ type openAIDecision struct {
 
 // writeOpenAI writes one decision for each interruption, in their order: the
 // caller applies each with state.approve or state.reject. A call whose arguments
-// were changed is approved only for a caller that runs what its claim returns.
+// were changed is approved only for a caller that runs what its claim returns. An
+// external call cannot be answered: it is neither approved nor denied.
 func (f Form) writeOpenAI(calls []intake.CallStatus) (json.RawMessage, error) {
 	out := make([]openAIDecision, len(calls))
 	for i, c := range calls {
+		if slices.Contains(f.External, c.ID) {
+			return nil, ErrOther
+		}
 		out[i] = openAIDecision{CallID: c.ID, Approve: approved(c) && (f.ByClaim || !c.Edited)}
 		switch {
 		case out[i].Approve:
