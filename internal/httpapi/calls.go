@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -88,7 +89,7 @@ func (a *API) fulfill(c caller, v format.Value) (answer, error) {
 	}
 	var results approvals.DeferredToolResults
 	if err := json.Unmarshal(doc, &results); err != nil {
-		return answer{}, &format.RequestError{At: v.At, Problem: "is no result of a call: " + plain(err)}
+		return answer{}, &format.RequestError{At: v.At, Problem: "is no result of a call: " + strings.TrimPrefix(plain(err), `calls: "r": `)}
 	}
 	err = a.c.Intake.Fulfill(c.r.Context(), c.Client, c.id(), c.call(), results.Calls["r"])
 	if errors.Is(err, approvals.ErrSettled) { // the request may wait for other calls

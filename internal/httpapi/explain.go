@@ -77,10 +77,17 @@ func ofIntake(err error) *problem {
 	return nil
 }
 
+// parameters are the places that the intake knows by other names than the client.
+var parameters = map[string]string{"after": "after", "limit": "limit", "place": "Last-Event-ID", "trace": "traceparent"}
+
 // placed takes the place out of an error that begins with it.
 func placed(err error) wireFault {
 	at, rest, found := strings.Cut(plain(err), " ")
-	if !found || !strings.ContainsAny(at, "[._") && !slices.Contains([]string{"calls", "state", "result"}, at) {
+	if place, known := parameters[at]; found && known {
+		return wireFault{At: place, Problem: rest}
+	}
+	fields := []string{"calls", "state", "result", "group", "session", "notify"}
+	if !found || !strings.ContainsAny(at, "[._") && !slices.Contains(fields, at) {
 		return wireFault{Problem: plain(err)}
 	}
 	return wireFault{At: "/" + strings.NewReplacer("[", "/", "]", "", ".", "/", ":", "").Replace(at), Problem: rest}

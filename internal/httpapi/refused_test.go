@@ -251,6 +251,9 @@ func TestWhatARequestMustHaveIsNamedWithItsPlace(t *testing.T) {
 		`{"format":"langchain","body":{"actionRequests":[{"name":"x","args":1}]}}`:                                                      "/body/actionRequests/0/args",
 		`{"calls":[{"id":"a","tool":"x"}],"carries":{"edits":"yes"}}`:                                                                   "/carries/edits",
 		`{"calls":[{"id":"a","tool":"x"}],"carries":{"edit":true}}`:                                                                     "/carries/edit",
+		`{"calls":[{"id":"a","tool":"x"}],"notify":"nowhere"}`:                                                                          "/notify",
+		`{"calls":[{"id":"a","tool":"x"}],"group":"a\u0000"}`:                                                                           "/group",
+		`{"calls":[{"id":"a","tool":"x"}],"session":"a\u0000"}`:                                                                         "/session",
 		`{"calls":[{"id":"a","tool":"x"},{"id":"b","tool":"x"}],"reuse":true}`:                                                          "/calls",
 	} {
 		got := w.do(http.MethodPost, "/v1/approvals", claudeToken, body)

@@ -143,9 +143,10 @@ func TestTheCallsThatWaitComeInPages(t *testing.T) {
 	}
 	require.Equal(t, []string{"c0", "c1", "c2", "c3", "c4"}, seen, "each once, the oldest first")
 	require.Equal(t, 5, pages)
-	for _, query := range []string{"?limit=0", "?limit=201", "?limit=x"} {
+	for query, at := range map[string]string{"?limit=0": "limit", "?limit=201": "limit", "?limit=x": "limit", "?after=x": "after", "?after=17%7C": "after"} {
 		got := w.do(http.MethodGet, "/v1/waiting-calls"+query, otherToken, "")
 		require.Equal(t, http.StatusUnprocessableEntity, got.status, query)
 		require.Equal(t, "invalid-request", got.kind(t))
+		require.Contains(t, string(got.body), `"at":"`+at+`"`, query)
 	}
 }

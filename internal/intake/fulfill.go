@@ -93,6 +93,9 @@ func (s *Service) Waiting(ctx context.Context, c Client, after approvals.Cursor,
 		}
 	}
 	batches, next, err := s.c.Store.Inbox(ctx, keys, after, limit)
+	if errors.Is(err, approvals.ErrInvalid) {
+		return nil, "", invalid("after", "must be next of an answer before")
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("list what waits for %s: %w", c.Name, err)
 	}

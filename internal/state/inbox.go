@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -66,6 +67,12 @@ func place(b approvals.Batch) string {
 	return fmt.Sprintf("%016d|%s", scoreOf(b.OpenedAt), b.ID)
 }
 
+func isPlace(s string) bool {
+	at, id, ok := strings.Cut(s, "|")
+	_, err := strconv.ParseUint(at, 10, 64)
+	return ok && err == nil && len(at) == 16 && id != ""
+}
+
 func batchAt(place string) string {
 	_, id, _ := strings.Cut(place, "|")
 	return id
@@ -83,10 +90,14 @@ func (c *change) ztrim(k zsetKey, keep int) {
 //
 // The work for a page depends on how many lists and how large a page, not on
 // how many batches are open. What is unreadable is said in the log and left
-// out, so that it hides nothing else.
+// out, so that it hides nothing else. A cursor that is none is
+// [approvals.ErrInvalid]: its page would be empty, and look like the last one.
 func (s *Store) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int,
 ) ([]approvals.Batch, approvals.Cursor, error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	if after != "" && !isPlace(string(after)) {
+		return nil, "", fmt.Errorf("%w: a page begins nowhere after %.40q", approvals.ErrInvalid, string(after))
+	}
 	if limit <= 0 || len(keys) == 0 {
 		return nil, "", nil
 	}

@@ -273,10 +273,10 @@ func pages(t *testing.T, c redis.UniversalClient) {
 	page, _, err = s.Inbox(t.Context(), nil, "", 5)
 	require.NoError(t, err)
 	require.Empty(t, page, "no list is not every list")
-	page, next, err = s.Inbox(t.Context(), mine, "zzz", 5)
-	require.NoError(t, err, "a cursor that someone made up is a place like another")
-	require.Empty(t, page)
-	require.Empty(t, next)
+	for _, madeUp := range []approvals.Cursor{"zzz", "17", "0000000000000017|", "17|batch-1"} {
+		_, _, err = s.Inbox(t.Context(), mine, madeUp, 5)
+		require.ErrorIs(t, err, approvals.ErrInvalid, "an empty page would look like the last one")
+	}
 
 	// One that nobody can read hides nothing else.
 	first, cursor, err := s.Inbox(t.Context(), mine, "", 1)

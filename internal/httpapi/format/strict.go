@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,7 +31,7 @@ func (v Value) Object(known ...string) (map[string]Value, error) {
 	for key, raw := range fields {
 		at := v.At + "/" + pointer(key)
 		if !slices.Contains(known, key) {
-			return nil, fault(at, "there is no such key; the keys here are %s", strings.Join(known, ", "))
+			return nil, fault(at, "there is no such key; the keys here are %s", cmp.Or(strings.Join(known, ", "), "none"))
 		}
 		out[key] = Value{at, raw}
 	}
