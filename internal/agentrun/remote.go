@@ -3,6 +3,7 @@ package agentrun
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -48,6 +49,7 @@ type RemoteCall struct {
 	// External says that the call waits for a result instead of a decision. If the
 	// policy asks for it, people decide it like any other.
 	External bool
+	Metadata json.RawMessage // as in [approvals.Deferral]; of an external call
 }
 
 // A RemoteRun is a remote request as it is stored.

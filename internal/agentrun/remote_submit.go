@@ -120,6 +120,7 @@ func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest)
 		case approvals.Permit:
 			response.Parts[i] = CallPart{ToolCall: c.ToolCall, Place: c.Place, Rule: ruling.Rule}
 			if c.External {
+				deferral.Metadata = c.Metadata
 				open.Args[c.Ref(batch).Digest] = c.Args
 				elsewhere = append(elsewhere, deferral)
 				continue

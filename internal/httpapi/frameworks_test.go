@@ -34,6 +34,19 @@ func (w *world) results(id approvals.RunID, query string) exchange {
 	return w.get(id, "/results"+query)
 }
 
+// What a tool says when it defers a call, such as the name of its job, is for who runs it.
+func TestTheMetadataOfAnExternalCallReachesItsFulfiller(t *testing.T) {
+	w := fulfillers(t)
+	const body = `{"format":"pydantic-ai","body":{"calls":[{"tool_name":"render","args":"{}","tool_call_id":"e"}],"approvals":[{"tool_name":"refund","args":"{}","tool_call_id":"a"}],"metadata":{"e":{"job": 9007199254740993},"a":{"x":1}}}}`
+	w.post(body)
+	got := w.do(http.MethodGet, "/v1/waiting-calls", otherToken, "")
+	require.Contains(t, string(got.body), `"metadata":{"job":9007199254740993}`)
+
+	got = w.do(http.MethodPost, "/v1/approvals", claudeToken, strings.Replace(body, "9007199254740993", `"`+strings.Repeat("x", 16<<10)+`"`, 1))
+	require.Equal(t, http.StatusUnprocessableEntity, got.status)
+	require.Contains(t, string(got.body), `"at":"/body/metadata/e"`)
+}
+
 func TestPydanticAIGetsItsDeferredToolResults(t *testing.T) {
 	w := newWorld(t)
 	w.policy.Set("export_csv", approvals.Permit{}) // and so it only waits for its result

@@ -98,6 +98,9 @@ type Call struct {
 	Definition string // the pinned digest of the tool's definition; empty if there is none
 	Reason     string // the agent's words; quoted, never trusted
 	External   bool   // it is to be fulfilled, not approved
+	// Metadata is a JSON object for who fulfills the call. People do not see it, so that
+	// it is kept of external calls only.
+	Metadata json.RawMessage
 
 	// What the configuration of a door knows of the tool. No caller says it.
 	Summary   string   // a template, as in package summary

@@ -10,7 +10,8 @@ import (
 )
 
 // readPydantic reads PydanticAI's DeferredToolRequests. Its calls are to be
-// fulfilled, its approvals to be approved.
+// fulfilled, its approvals to be approved. The metadata of an external call is for who
+// fulfills it.
 func readPydantic(body json.RawMessage) (Reading, error) {
 	var q approvals.DeferredToolRequests
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -24,7 +25,11 @@ func readPydantic(body json.RawMessage) (Reading, error) {
 	}
 	r := Reading{Form: Form{Format: PydanticAI}, Carries: intake.Carries{Edits: true, Reasons: true, Late: true}}
 	for _, c := range q.Calls {
-		r.Calls = append(r.Calls, intake.Call{ID: c.ID, Tool: c.Name, Args: c.Args, External: true})
+		about := q.Metadata[c.ID]
+		if len(about) > maxMetadata {
+			return Reading{}, fault("/metadata/"+pointer(string(c.ID)), "must have at most %d bytes, but has %d", maxMetadata, len(about))
+		}
+		r.Calls = append(r.Calls, intake.Call{ID: c.ID, Tool: c.Name, Args: c.Args, External: true, Metadata: about})
 		r.Form.External = append(r.Form.External, c.ID)
 	}
 	for _, c := range q.Approvals {
@@ -32,6 +37,9 @@ func readPydantic(body json.RawMessage) (Reading, error) {
 	}
 	return r, nil
 }
+
+// maxMetadata is how many bytes the metadata of a call may have.
+const maxMetadata = 16 << 10
 
 // writePydantic writes PydanticAI's DeferredToolResults. The metadata says who
 // approved a call; PydanticAI gives it to the tool.
