@@ -23,6 +23,7 @@ type Store interface {
 	// step, if the stored version is still that of Before; otherwise
 	// [ErrConflict]. A Request that was committed before changes nothing and is
 	// [ErrAnswered], so that each commit without an error was made by this call.
+	// If the batch keeps its version, only the Request is remembered.
 	CommitBatch(ctx context.Context, c BatchCommit) error
 	// Answered reports whether Request has already been committed to the batch.
 	Answered(ctx context.Context, id BatchID, r RequestID) (bool, error)

@@ -62,7 +62,7 @@ func (d *Desk) DecideCase(ctx context.Context, c Case, r RequestID, v Verdict, r
 		}
 		c.Repeated = !answered
 	}
-	b, err := d.commits.applyTo(ctx, c.Batch, cmd.request(r), cmd)
+	b, err := d.commits.decideOn(ctx, c.Batch, cmd.request(r), cmd)
 	return d.after(ctx, c, b, err)
 }
 

@@ -56,6 +56,11 @@ func TestASurfaceDecidesAsAnAuthenticatedPerson(t *testing.T) {
 	gone, err := d.RetractCase(t.Context(), face(known("ann", "ops")), "r3")
 	require.NoError(t, err)
 	require.Empty(t, gone.Approval.Decisions)
+	for _, r := range []RequestID{"r1", "r2"} { // r2 had nothing to do
+		gone, err = d.DecideCase(t.Context(), face(known("ann", "ops")), r, Approve, "")
+		require.NoError(t, err)
+		require.Empty(t, gone.Approval.Decisions, "what arrives again after it was taken back does not count")
+	}
 }
 
 func TestNothingIsDecidedWhereThePersonIsNotKnown(t *testing.T) {

@@ -19,29 +19,38 @@ type change struct {
 	events []Event
 	args   map[Digest]json.RawMessage
 	keep   time.Duration
+
+	remember bool // the request, though there are no events
 }
 
 // commits loads batches, changes them and commits what they became: a lost race
 // is run again, and a repeated request is answered like the first.
 type commits struct{ store Store }
 
-// applyTo is apply for a batch that was just read. If nobody has changed it since, it is
-// not read again. If the command has no effect on it, or the request was made before,
-// applyTo does what apply does.
-func (c commits) applyTo(ctx context.Context, b Batch, r RequestID, cmd Command) (Batch, error) {
+// decideOn is apply for a decision about a batch that was just read. If nobody has changed
+// the batch since, it is not read again. The request of a decision that its person had made
+// before is remembered too: it must not count when it arrives again after that decision was
+// taken back.
+func (c commits) decideOn(ctx context.Context, b Batch, r RequestID, cmd Decide) (Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return Batch{}, err
 	}
 	next, events, err := b.Apply(cmd)
+	again := func() (Batch, error) {
+		return c.move(ctx, b.ID, r, func(b Batch) (change, error) {
+			next, events, err := b.Apply(cmd)
+			return change{batch: next, events: events, remember: true}, err
+		})
+	}
 	if err != nil || len(events) == 0 || r == "" {
-		return c.apply(ctx, b.ID, r, cmd)
+		return again()
 	}
 	err = c.store.CommitBatch(ctx, BatchCommit{Request: r, Before: b, Batch: next, Events: events})
 	switch {
 	case err == nil:
 		return next, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrAnswered):
-		return c.apply(ctx, b.ID, r, cmd)
+		return again()
 	}
 	return Batch{}, err
 }
@@ -77,7 +86,12 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 		case err != nil:
 			b, err = c.secondAnswer(ctx, id, r, err)
 		case len(next.events) == 0:
-			b, err = c.confirmed(ctx, b)
+			if next.remember {
+				err = c.commit(ctx, r, b, next)
+			}
+			if err == nil {
+				b, err = c.confirmed(ctx, b)
+			}
 		default:
 			b, err = next.batch, c.commit(ctx, r, b, next)
 		}

@@ -59,6 +59,7 @@ type linearInput struct {
 	request int
 	who     int
 	verdict Verdict // empty: the decision is taken back
+	byCase  bool    // as a surface asks, that has read the batch
 }
 
 // A linearOutput is what it was told.
@@ -82,7 +83,10 @@ func (s linearState) does(in linearInput) (linearState, error) {
 	case in.verdict == "" && own == "":
 		return s, ErrNoDecision
 	case in.verdict != "" && own == in.verdict:
-		return s, nil // nothing is committed, so the request is not remembered
+		if in.byCase { // otherwise nothing is committed, so the request is not remembered
+			s.carried |= 1 << in.request
+		}
+		return s, nil
 	case in.verdict != "" && own != "":
 		return s, ErrDecided
 	}
@@ -180,10 +184,10 @@ func linearRun(t *testing.T, seed uint64, b Batch, desks func(client int) *Desk)
 					h.note(who, linearInput{}, func() (Batch, error) { return d.Batch(t.Context(), b.ID) })
 					continue
 				}
+				in.byCase = r.IntN(2) == 0
 				last = in
-				byCase := r.IntN(2) == 0
 				for range 4 { // who was told nothing asks again
-					if h.note(who, in, func() (Batch, error) { return linearAsk(t.Context(), d, b, in, byCase) }) {
+					if h.note(who, in, func() (Batch, error) { return linearAsk(t.Context(), d, b, in) }) {
 						break
 					}
 				}
@@ -195,10 +199,10 @@ func linearRun(t *testing.T, seed uint64, b Batch, desks func(client int) *Desk)
 }
 
 // linearAsk makes the request, as a surface does that has read the batch, or without.
-func linearAsk(ctx context.Context, d *Desk, b Batch, in linearInput, byCase bool) (Batch, error) {
+func linearAsk(ctx context.Context, d *Desk, b Batch, in linearInput) (Batch, error) {
 	who := linearPeople[in.who]
 	id := RequestID(fmt.Sprint("request-", in.request))
-	if byCase {
+	if in.byCase {
 		now, err := d.Batch(ctx, b.ID)
 		if err != nil {
 			return Batch{}, err
@@ -290,7 +294,7 @@ func TestALostDecisionIsNotLinearizable(t *testing.T) {
 	h := &linearHistory{began: time.Now()}
 	for who := range linearPeople[:2] {
 		in := linearInput{request: 1 + who, who: who, verdict: Approve}
-		h.note(who, in, func() (Batch, error) { return linearAsk(t.Context(), d, b, in, false) })
+		h.note(who, in, func() (Batch, error) { return linearAsk(t.Context(), d, b, in) })
 	}
 	require.True(t, porcupine.CheckOperations(linearModel, h.ops), "so far nobody can tell")
 	h.note(0, linearInput{}, func() (Batch, error) { return d.Batch(t.Context(), b.ID) })

@@ -208,6 +208,22 @@ func requested(t *testing.T, c redis.UniversalClient) {
 		require.InDelta(t, x.want.Seconds(), left(r).Seconds(), 60, r)
 	}
 
+	// Of a decision that was made before, only the request is remembered.
+	before := dump(t, c, s)
+	same := approvals.BatchCommit{Request: "no change", Before: b, Batch: b}
+	require.NoError(t, s.CommitBatch(ctx, same))
+	require.ErrorIs(t, s.CommitBatch(ctx, same), approvals.ErrAnswered)
+	answered, err := s.Answered(ctx, b.ID, "no change")
+	require.NoError(t, err)
+	require.True(t, answered)
+	require.Equal(t, before, dump(t, c, s))
+	old := b
+	require.NoError(t, commit("a change", 0))
+	same.Request, same.Before, same.Batch = "late", old, old
+	require.ErrorIs(t, s.CommitBatch(ctx, same), approvals.ErrConflict)
+	same.Events = []approvals.Event{approvals.Resolved{Batch: b.ID}}
+	require.ErrorIs(t, s.CommitBatch(ctx, same), approvals.ErrInvalid)
+
 	// A program that remembers all requests in keys changes another batch meanwhile.
 	opens = openBatch(t, id.batch("2"), id.run("r"), 1, time.Time{})
 	b, made = opens.Batch, map[string]time.Duration{}

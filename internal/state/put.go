@@ -96,6 +96,12 @@ func (c *change) put(k hashKey, from, to int64, doc []byte, more ...any) error {
 	return c.putFields(k, fieldVersion, fieldDoc, from, to, doc, more...)
 }
 
+// stays changes nothing of the document that remembers the change, which must have this
+// version.
+func (c *change) stays(version int64) {
+	c.document = []any{formatVersion(version), fieldVersion, version}
+}
+
 func (c *change) putFields(k hashKey, v, d string, from, to int64, doc []byte, more ...any) error {
 	if from < 0 || to <= from {
 		return fmt.Errorf("%w: version %d after %d", approvals.ErrInvalid, to, from)

@@ -274,6 +274,26 @@ func TestAnAnswerThatWasTakenBackNeverCountsAgain(t *testing.T) {
 	require.Empty(t, w.executed(), "alice does not approve it any more")
 }
 
+// An answer that says what its person had decided elsewhere already changes nothing. It
+// does not count later either, when that decision was taken back.
+func TestAnAnswerThatRepeatedADecisionDoesNotCountOnceThatIsTakenBack(t *testing.T) {
+	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) { c.Hold = 200 * time.Millisecond })
+	c := w.client(alice)
+	message, asked := c.ask("two:a")
+	part := responded("two", "c0.0.0", asked["c0.0.0"], true, "a")
+	require.NoError(t, w.decide(t.Context(), alice, "a", approvals.Approve, ""))
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "counts")
+	x, err := w.caseOf(t.Context(), alice, "a")
+	require.NoError(t, err)
+	require.Len(t, x.Approval.Decisions, 1)
+	_, err = w.desk.RetractCase(t.Context(), x, "back")
+	require.NoError(t, err)
+
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took this decision back")
+	require.NoError(t, w.decide(t.Context(), bob, "a", approvals.Approve, ""))
+	require.Empty(t, w.executed(), "alice does not approve it any more")
+}
+
 func TestAnAnswerInAMessageThatIsNotOfTheChatIsNotTaken(t *testing.T) {
 	c := newWorld(t).client(alice)
 	message, asked := c.ask("del:a del:b")
