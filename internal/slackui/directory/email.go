@@ -23,12 +23,22 @@ type named struct {
 
 func (n named) fetched() time.Time { return n.At }
 
+// address returns an address in the letters in which it is looked up. Outside of ASCII,
+// upper and lower case lead to letters of other addresses: İ to i, and the Kelvin sign to k.
+func address(email string) (string, bool) {
+	email = strings.Trim(email, " ")
+	if email == "" || strings.ContainsFunc(email, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", false
+	}
+	return strings.ToLower(email), true
+}
+
 // ByEmail returns whose the address is: an active full member of the workspace or
 // its organization, as Slack says now or said no longer ago than the directory
 // allows.
 func (d *Directory) ByEmail(ctx context.Context, email string) (approvals.UserID, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
-	if email == "" {
+	email, ok := address(email)
+	if !ok {
 		return "", ErrNoAccount
 	}
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
