@@ -162,6 +162,7 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 				continue
 			}
 			next.batch, next.events = after, append(next.events, events...)
+			next.remember = next.remember || len(events) == 0
 		}
 		return next, nil
 	})

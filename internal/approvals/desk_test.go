@@ -487,6 +487,16 @@ func TestDeskDecidesSeveralInOneCommit(t *testing.T) {
 	require.Len(t, skipped, 4)
 	require.Equal(t, 2, s.commits, "an outsider redraws no card")
 
+	var own []Decide
+	for _, cmd := range cmds {
+		if cmd.Call == "c1" && cmd.By.User == "ann" {
+			own = append(own, cmd)
+		}
+	}
+	_, skipped, err = d.DecideAll(t.Context(), b.ID, "again", own)
+	require.NoError(t, err)
+	require.Empty(t, skipped, "it is decided already")
+
 	// What was taken back since is not said to be decided.
 	_, err = d.Retract(t.Context(), b.ID, "r3", Retract{Call: "c1", By: Principal{User: "ann"}})
 	require.NoError(t, err)
@@ -495,6 +505,10 @@ func TestDeskDecidesSeveralInOneCommit(t *testing.T) {
 	require.Len(t, skipped, 4)
 	require.Equal(t, Skipped{"c1", skipped[1].Err}, skipped[1])
 	require.ErrorIs(t, skipped[1].Err, ErrAnswered)
+	_, skipped, err = d.DecideAll(t.Context(), b.ID, "again", own)
+	require.NoError(t, err)
+	require.Equal(t, []Skipped{{"c1", skipped[0].Err}}, skipped)
+	require.ErrorIs(t, skipped[0].Err, ErrAnswered)
 
 	_, _, err = d.DecideAll(t.Context(), "?", "r4", cmds)
 	require.ErrorIs(t, err, ErrNotFound)

@@ -49,6 +49,12 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		return at, false, fmt.Errorf("calls of the button in batch %s: %w", b.ID, approvals.ErrStale)
 	}
 	repeated := len(cmds) > 0 && !slices.ContainsFunc(cmds, func(c approvals.Decide) bool { return !b.Has(c.Decision) })
+	again := false // the press was delivered before
+	if repeated {
+		if again, err = s.cfg.Desk.DecidedAll(ctx, b.ID, s.requestAll(p, value), cmds); err != nil {
+			return at, false, err
+		}
+	}
 	after, skipped, err := s.cfg.Desk.DecideAll(ctx, b.ID, s.requestAll(p, value), cmds)
 	if err != nil {
 		return at, false, fmt.Errorf("approve %d calls of batch %s: %w", len(cmds), b.ID, err)
@@ -72,8 +78,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		left = append(left, leftCall{a: a, why: why})
 	}
 	if repeated && len(left) == 0 {
-		delivered, err := s.cfg.Desk.DecidedAll(ctx, b.ID, s.requestAll(p, value), cmds)
-		if err == nil && !delivered {
+		if !again {
 			err = respond.ErrCounted
 		}
 		at.Approval, _ = after.Approval(cmds[0].Call)
