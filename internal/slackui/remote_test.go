@@ -222,4 +222,8 @@ func TestACardSaysWhenAnApprovalCannotBeUsedAnyMore(t *testing.T) {
 	o.now.move(later.After)
 	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	require.Contains(t, shown(), "Not used in time: the agent has to ask again.")
+	require.NotContains(t, shown(), "gets the answer")
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Contains(t, all[0].Text, "Approved by <@U0BOB>. Not used in time: the agent has to ask again.", "also without its blocks")
 }

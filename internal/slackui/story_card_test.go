@@ -209,6 +209,12 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 	many := drawn(t, []approvals.Deferral{refund("c1", "500"), refund("c2", "500"), refund("c3", "500"), refund("c4", "500"), refund("c5", "500")})
 	require.Contains(t, many.Message(noon).Text.String(), "3. Refund 5.00 EUR to ACME; and 2 more; 5 calls need approval.", "each part ends before the next")
 	require.Contains(t, many.Message(noon).Text.String(), " Expires <!date^", "all of them at once")
+	var nine []approvals.Deferral
+	for i := range card.CallsPerCard + 1 {
+		nine = append(nine, refund(fmt.Sprintf("c%d", i), "500"))
+	}
+	first := drawn(t, nine)
+	require.Contains(t, first.Message(noon).Text.String(), " asked ops for calls 1 to 8 of 9: 1. Refund", "the request is larger than its card")
 	sooner := refund("c2", "500")
 	sooner.Ask.Requirement.Deadline = sooner.Ask.Requirement.Deadline.Add(-time.Hour)
 	apart := drawn(t, []approvals.Deferral{refund("c1", "500"), sooner}).Message(noon).Text.String()

@@ -68,7 +68,7 @@ func (o opening) waits() string {
 	case o.Batch.Settled() && o.executed():
 		return ""
 	case o.Batch.Settled() && o.Batch.Executor != "":
-		if o.takenBack() {
+		if lapsed, _ := Unused(o.Batch, o.now); lapsed || o.takenBack() {
 			return o.over()
 		}
 		return o.over() + sayAskerGetsIt
@@ -77,11 +77,16 @@ func (o opening) waits() string {
 	case n == 1:
 		return sayWaits + elsewhere
 	case n > CallsPerCard:
-		from := o.Part * CallsPerCard
-		return "Calls " + blockkit.Number(from+1) + " to " + blockkit.Number(from+len(o.OnCard())) + " of " + blockkit.Number(n) +
+		return "Calls " + o.partOf(n) +
 			sayContinuesWhenPart + everyCall(n) + " are decided." + elsewhere
 	}
 	return sayContinuesWhen + everyCall(n) + " are decided." + elsewhere
+}
+
+// partOf says which calls of n are on this card.
+func (d *drawing) partOf(n int) string {
+	from := d.Part * CallsPerCard
+	return blockkit.Number(from+1) + " to " + blockkit.Number(from+len(d.OnCard())) + " of " + blockkit.Number(n)
 }
 
 // over says whether people decided all calls.

@@ -22,7 +22,11 @@ func (d *drawing) sentence() blockkit.Fallback {
 	if len(calls) == 1 {
 		said = said.Then(blockkit.Escape(": " + d.Summary(calls[0]) + "."))
 	} else {
-		said = said.Then(blockkit.Escape(fmt.Sprintf(" for %s:", blockkit.Count(len(calls), "call"))))
+		which := blockkit.Count(len(calls), "call")
+		if n := len(d.Batch.Approvals); n > CallsPerCard {
+			which = "calls " + d.partOf(n)
+		}
+		said = said.Then(blockkit.Escape(" for " + which + ":"))
 		for i, a := range calls {
 			if i == summariesSpoken {
 				said = said.Then(blockkit.Escape(fmt.Sprintf(" and %d more;", len(calls)-i)))
@@ -52,6 +56,8 @@ func (d *drawing) sentence() blockkit.Fallback {
 	}
 	if word := executed[calls[0].Execution.State]; word != "" {
 		said = said.Then(blockkit.Escape(" " + word + "."))
+	} else if lapsed, _ := Unused(d.Batch, d.now); lapsed {
+		said = said.Then(blockkit.Escape(" " + sayNotUsedInTime))
 	}
 	return said
 }
