@@ -84,9 +84,10 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	return a.say(out.String())
 }
 
-// line describes the request for people.
+// line describes the request for people. Calls of which it says the same are counted.
 func (r waitingRow) line() string {
 	var calls []string
+	times := map[string]int{}
 	for _, c := range r.Calls {
 		said := c.Tool + " " + string(c.Status)
 		if c.Rule != "" {
@@ -95,7 +96,14 @@ func (r waitingRow) line() string {
 		if !c.Doubt.IsZero() {
 			said += ", in doubt since " + c.Doubt.UTC().Format(time.RFC3339)
 		}
-		calls = append(calls, said)
+		if times[said]++; times[said] == 1 {
+			calls = append(calls, said)
+		}
+	}
+	for i, said := range calls {
+		if n := times[said]; n > 1 {
+			calls[i] = fmt.Sprintf("%d× %s", n, said)
+		}
 	}
 	columns := []string{string(r.Batch), "since " + since(r.OpenedAt), "agent " + r.Agent, "for " + string(r.Requester), string(r.Run), strings.Join(calls, ", ")}
 	if !r.Deadline.IsZero() {

@@ -44,6 +44,11 @@ func requireNothingForeign(t *testing.T, text string) {
 	}
 }
 
+func TestTheListOfRequestsCountsCallsOfWhichItSaysTheSame(t *testing.T) {
+	row := waitingRow{Calls: []waitingCall{{Tool: "delete_row", Status: approvals.Pending}, {Tool: "pay", Status: approvals.Pending}, {Tool: "delete_row", Status: approvals.Pending}}}
+	require.Contains(t, row.line(), "\t2× delete_row pending, pay pending")
+}
+
 // An operator reads what waits, and then the whole story of the run, across the
 // pause and in order.
 func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
