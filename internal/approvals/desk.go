@@ -134,7 +134,7 @@ func (d *Desk) CallsOf(ctx context.Context, of []CallKey) (map[CallKey]ToolCall,
 // retried; a request that was already applied is answered as the first time.
 func (d *Desk) Decide(ctx context.Context, id BatchID, r RequestID, cmd Decide) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.commits.apply(ctx, id, cmd.request(r), cmd)
+	return d.commits.decide(ctx, id, cmd.request(r), cmd)
 }
 
 // Skipped is a decision of several that could not be made, and why.

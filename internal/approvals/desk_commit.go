@@ -27,32 +27,34 @@ type change struct {
 // is run again, and a repeated request is answered like the first.
 type commits struct{ store Store }
 
-// decideOn is apply for a decision about a batch that was just read. If nobody has changed
-// the batch since, it is not read again. The request of a decision that its person had made
-// before is remembered too: it must not count when it arrives again after that decision was
-// taken back.
+// decideOn is decide for a batch that was just read. If nobody has changed it since, it is
+// not read again.
 func (c commits) decideOn(ctx context.Context, b Batch, r RequestID, cmd Decide) (Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return Batch{}, err
 	}
 	next, events, err := b.Apply(cmd)
-	again := func() (Batch, error) {
-		return c.move(ctx, b.ID, r, func(b Batch) (change, error) {
-			next, events, err := b.Apply(cmd)
-			return change{batch: next, events: events, remember: true}, err
-		})
-	}
 	if err != nil || len(events) == 0 || r == "" {
-		return again()
+		return c.decide(ctx, b.ID, r, cmd)
 	}
 	err = c.store.CommitBatch(ctx, BatchCommit{Request: r, Before: b, Batch: next, Events: events})
 	switch {
 	case err == nil:
 		return next, nil
 	case errors.Is(err, ErrConflict), errors.Is(err, ErrAnswered):
-		return again()
+		return c.decide(ctx, b.ID, r, cmd)
 	}
 	return Batch{}, err
+}
+
+// decide is apply for a decision. The request of one that its person had made before is
+// remembered too: it must not count when it arrives again after that decision was taken
+// back.
+func (c commits) decide(ctx context.Context, id BatchID, r RequestID, cmd Decide) (Batch, error) {
+	return c.move(ctx, id, r, func(b Batch) (change, error) {
+		next, events, err := b.Apply(cmd)
+		return change{batch: next, events: events, remember: true}, err
+	})
 }
 
 // apply commits what the command makes of the batch.

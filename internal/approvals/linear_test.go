@@ -83,9 +83,7 @@ func (s linearState) does(in linearInput) (linearState, error) {
 	case in.verdict == "" && own == "":
 		return s, ErrNoDecision
 	case in.verdict != "" && own == in.verdict:
-		if in.byCase { // otherwise nothing is committed, so the request is not remembered
-			s.carried |= 1 << in.request
-		}
+		s.carried |= 1 << in.request // nothing changes, but the request is remembered
 		return s, nil
 	case in.verdict != "" && own != "":
 		return s, ErrDecided
