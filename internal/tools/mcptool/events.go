@@ -174,6 +174,9 @@ func (e *events) next() ([]byte, error) {
 	if data = bytes.TrimSpace(data); name != "" && name != "message" {
 		data = nil
 	}
+	if len(data) == 0 && err != nil { // its message has not come: its id is none to go on after
+		return nil, err
+	}
 	if len(data) > 0 {
 		if _, unreadable := jsonrpc.DecodeMessage(data); unreadable != nil {
 			if err != nil { // it was cut, and comes again if the stream is resumed

@@ -53,6 +53,7 @@ func TestAStreamThatIsNoAnswerEndsNoOtherCall(t *testing.T) {
 		"cut, and a page":                    {first, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, fmt.Sprintf(ended, 200)},
 		"cut, and cut without another event": {first, says(first), fmt.Sprintf(ended, 200)},
 		"cut, and answered":                  {first, nil, "paid"},
+		"cut after the id of the answer":     {first + "id: 2\n", nil, "paid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answer string
@@ -64,6 +65,8 @@ func TestAStreamThatIsNoAnswerEndsNoOtherCall(t *testing.T) {
 				switch {
 				case r.Header.Get("Last-Event-Id") == "":
 					w.WriteHeader(http.StatusMethodNotAllowed)
+				case r.Header.Get("Last-Event-Id") != "1": // nothing came after the first event
+					w.WriteHeader(http.StatusNotFound)
 				case c.resume == nil:
 					says(answer)(w, r)
 				default:
