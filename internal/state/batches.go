@@ -90,12 +90,12 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 		return err
 	}
 	ch := newChangeOfBatch(p, c.Batch, newRequest(c.Request), c.Keep, s.now())
-	if c.Batch.Version == c.Before.Version {
+	if v := c.Batch.Version; v > 0 && v == c.Before.Version {
 		if len(c.Events)+len(c.Args) > 0 {
 			return fmt.Errorf("%w: batch %s has facts, but no new version", approvals.ErrInvalid, c.Batch.ID)
 		}
-		ch.stays(c.Batch.Version)
-		return wrap(s.apply(ctx, ch), "remember a request to batch %s", c.Batch.ID)
+		ch.stays(v)
+		return wrap(s.applyBehind(ctx, ch), "remember a request to batch %s", c.Batch.ID)
 	}
 	w := newDueChanges(s, p, ch)
 	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {

@@ -224,6 +224,8 @@ func requested(t *testing.T, c redis.UniversalClient) {
 	same.Events = []approvals.Event{approvals.Resolved{Batch: b.ID}}
 	require.ErrorIs(t, s.CommitBatch(ctx, same), approvals.ErrInvalid)
 
+	require.ErrorIs(t, s.CommitBatch(ctx, approvals.BatchCommit{Request: "none", Batch: approvals.Batch{ID: id.batch("0")}}), approvals.ErrInvalid)
+
 	// A program that remembers all requests in keys changes another batch meanwhile.
 	opens = openBatch(t, id.batch("2"), id.run("r"), 1, time.Time{})
 	b, made = opens.Batch, map[string]time.Duration{}

@@ -33,6 +33,9 @@ func acks(t *testing.T, s *state.Store) []ack {
 	require.NoError(t, err)
 	return []ack{
 		{"a decision", func() error { return madeOnce(s.CommitBatch(ctx, click)) }},
+		{"a decision that was made before", func() error {
+			return madeOnce(s.CommitBatch(ctx, approvals.BatchCommit{Request: "again", Before: click.Batch, Batch: click.Batch}))
+		}},
 		{"a run", func() error { return s.Commit(ctx, agentrun.Commit{Request: "run", Runs: []agentrun.Run{run}}) }},
 		{"the beginning of a call", func() error {
 			return s.Commit(ctx, agentrun.Commit{Request: "begin", Entries: []agentrun.Entry{entry}})
