@@ -239,6 +239,30 @@ func TestOpenRefusesWhatTheServerCannotKeep(t *testing.T) {
 	w.Says(0, 0)
 	_, err = state.Open(t.Context(), state.Options{Client: client, Durability: state.Fsync})
 	require.ErrorIs(t, err, approvals.ErrNotDurable, "it knows WAITAOF and does not sync")
+	require.True(t, state.Passes(err))
+	client.AddHook(noLog{})
+	_, err = state.Open(t.Context(), state.Options{Client: client, Durability: state.Fsync})
+	require.ErrorIs(t, err, approvals.ErrNotDurable)
+	require.False(t, state.Passes(err), "a setting does not change by itself")
+}
+
+// noLog answers WAITAOF as a server with appendonly no does.
+type noLog struct{}
+
+func (noLog) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (noLog) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (noLog) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		err := next(ctx, all)
+		for _, cmd := range all {
+			if cmd.Name() == "waitaof" {
+				cmd.SetErr(errors.New("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled"))
+			}
+		}
+		return err
+	}
 }
 
 // Writable follows what becomes of changes, and recovers by itself.
