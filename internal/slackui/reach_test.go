@@ -212,6 +212,24 @@ func TestTooFewPeopleCanApprove(t *testing.T) {
 	}
 }
 
+// A message that has to wait does not repeat the one before it.
+func TestNobodyAskedAndTooFewAreEachSaidOnce(t *testing.T) {
+	sim := opsOf("U0ALICE", "U0BOB")
+	sim.Groups = []slacksim.Group{{ID: "S0SRE", Handle: "sre", Name: "SRE", Users: []string{"U0BOB"}}, {ID: "S0NONE", Handle: "none", Name: "None"}}
+	o := newWorkspace(t, sim, func(c *slackui.Config) { c.MessagesPerMinute = 1 })
+	b := o.opens(o.say("U0ALICE", "clean up"), call("c1", "delete_file", `{}`, by("none", fromGroup("S0NONE"))),
+		call("c2", "delete_file", `{}`, approvals.Quorum{Name: "sre", Need: 2, From: fromGroup("S0SRE")}))
+	for range 4 {
+		var later *slackapi.LaterError
+		require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+		o.now.move(later.After)
+	}
+	told := o.directs("U0ALICE")
+	require.Len(t, told, 2)
+	require.Contains(t, plainWords(told[0])+plainWords(told[1]), "Nobody was asked to approve 1 call")
+	require.Contains(t, plainWords(told[0])+plainWords(told[1]), "Too few people can approve 1 call")
+}
+
 // Whoever has approved is not named among those who were not asked.
 func TestWhoeverHasApprovedIsNotOneWhoWasNotAsked(t *testing.T) {
 	from, sim := fromUser("U0ALICE", "U0BOB"), opsOf("U0ALICE", "U0BOB")

@@ -18,7 +18,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// telling tells the requester which calls of the batch nobody was asked about.
+// telling tells the requester which calls of the batch nobody was asked about, or which
+// too few people can approve.
 type telling func(ctx context.Context, b approvals.Batch, calls []card.Unasked) error
 
 // unasked records which open calls nobody could be asked about, so that the card says
@@ -43,9 +44,24 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 			return fmt.Errorf("remember whom batch %s reached: %w", b.ID, err)
 		}
 	}
-	fresh := slices.DeleteFunc(slices.Clone(now), func(u card.Unasked) bool {
-		return slices.Contains(h.Body.Told, u.Call) || !b.Approvals[u.Call].OpenAt(c.Now())
-	})
+	var nobody, few []card.Unasked
+	for _, u := range now {
+		switch {
+		case slices.Contains(h.Body.Told, u.Call) || !b.Approvals[u.Call].OpenAt(c.Now()):
+		case u.Why == card.TooFew:
+			few = append(few, u)
+		default:
+			nobody = append(nobody, u)
+		}
+	}
+	if err := c.tell(ctx, h, b, nobody); err != nil {
+		return err
+	}
+	return c.tell(ctx, h, b, few) // apart, so that a message that must wait does not repeat the other
+}
+
+// tell tells the requester about the calls, and remembers that.
+func (c *Cards) tell(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, fresh []card.Unasked) error {
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -127,32 +143,26 @@ func fromOf(a approvals.Approval) []approvals.From {
 	return all
 }
 
-// Unasked tells the requester which calls nobody was asked about, and which too few people
-// can approve. It leaves out those that a notice already says nobody is left to approve,
-// see [stuck].
+// Unasked tells the requester which calls nobody was asked about, or which too few people
+// can approve: all of calls are of one kind. It leaves out those that a notice already says
+// nobody is left to approve, see [stuck].
 func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked) error {
-	var left, few []card.Unasked
+	var left []card.Unasked
 	for _, u := range calls {
 		told := news{notices: map[approvals.UserID]notice{}}
 		if err := n.addStuck(ctx, told, b, u.Call); err != nil && u.Why != card.NotKnown {
 			return err
 		}
-		switch {
-		case len(told.notices) > 0:
-		case u.Why == card.TooFew:
-			few = append(few, u)
-		default:
+		if len(told.notices) == 0 {
 			left = append(left, u)
 		}
 	}
-	for _, calls := range [][]card.Unasked{left, few} {
-		if len(calls) == 0 {
-			continue
-		}
-		for _, person := range askers(b) {
-			if err := n.tellUnasked(ctx, b, calls, person); err != nil {
-				return err
-			}
+	if len(left) == 0 {
+		return nil
+	}
+	for _, person := range askers(b) {
+		if err := n.tellUnasked(ctx, b, left, person); err != nil {
+			return err
 		}
 	}
 	return nil
