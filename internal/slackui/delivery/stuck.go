@@ -93,7 +93,7 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 			}
 		}
 		all = append(all, asked.principal(user))
-		if b.Suffices(a, all) {
+		if len(users) <= maxRecipients && b.Suffices(a, all) {
 			return true, true, nil // the others need not be looked up
 		}
 	}
