@@ -212,6 +212,24 @@ func TestTooFewPeopleCanApprove(t *testing.T) {
 	}
 }
 
+// While Slack does not say who can approve, the card goes on saying what it said.
+func TestTooFewIsSaidUntilItIsKnownOtherwise(t *testing.T) {
+	sim := opsOf("U0ALICE", "U0BOB")
+	sim.Groups = []slacksim.Group{{ID: "S0SRE", Handle: "sre", Name: "SRE", Users: []string{"U0BOB"}}}
+	d := call("c1", "delete_file", `{}`, approvals.Quorum{Name: "sre", Need: 2, From: fromGroup("S0SRE")})
+	d.Ask.Requirement.Ladder = []approvals.Rung{{Kind: approvals.Escalate, At: noon.Add(time.Hour), Quorum: "sre", Add: fromUser("U0GONE")}}
+	o, root, b := asks(t, sim, d)
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
+	drawn := len(o.Calls("chat.update"))
+	o.now.move(5 * time.Minute)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info"}, {Method: "users.info", Status: 429, RetryAfter: 30}}})
+	o.drawnUntil(b, 30*time.Second)
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
+	o.now.move(30 * time.Second)
+	o.drawnUntil(b, 5*time.Minute)
+	require.Len(t, o.Calls("chat.update"), drawn, "nothing else is said meanwhile")
+}
+
 // A message that has to wait does not repeat the one before it.
 func TestNobodyAskedAndTooFewAreEachSaidOnce(t *testing.T) {
 	sim := opsOf("U0ALICE", "U0BOB")

@@ -63,6 +63,7 @@ type audience struct {
 	here  bool // one of them is in the conversation
 	lost  bool // a group could not be looked up, so there may be others
 	few   bool // they are too few to approve it, also after its escalations
+	maybe bool // whether they are too few is only known later
 	muted bool // someone gets no message because the rule sends none
 
 	until time.Time // when to work it out again, as when an absence ends in which a delegate is asked instead; zero: never
@@ -177,7 +178,7 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 	found.few, err = n.few(ctx, b, a)
 	if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
 		found.again(n.Now().Add(later.After))
-		err = nil
+		found.maybe, err = true, nil
 	}
 	return *found, err
 }

@@ -31,7 +31,8 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	sent := recipientsOf(asked)
 	for _, of := range asked {
 		u, is := h.Body.unaskedOf(of, sent)
-		if !is && of.few {
+		said := slices.ContainsFunc(h.Body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.TooFew })
+		if !is && (of.few || of.maybe && said) {
 			u, is = card.Unasked{Call: of.call, Why: card.TooFew}, true
 		}
 		if is {
