@@ -103,7 +103,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   useEffect(() => { // another tab may have gone on with the chat
     const look = async () => {
       const all = document.visibilityState === "visible" && chat.status === "ready" && await read().catch(() => undefined);
-      if (!all || chat.status !== "ready") return;
+      if (!all || !open.is || chat.status !== "ready") return;
       chat.messages = all;
       await chat.resumeStream();
     };
