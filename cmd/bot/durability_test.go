@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -143,12 +142,7 @@ func TestTheStartWaitsForAStateOfRedisThatPasses(t *testing.T) {
 			i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
 			i.replace("redis: {durability: fsync}\n", c.redis)
 			i.check()
-			path, err := binary()
-			require.NoError(t, err)
-			log := newOutput()
-			p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
-			p.Env, p.Stderr = i.o.Environ, log
-			require.NoError(t, p.Start())
+			p, log := i.serve()
 			log.await(t, `Redis cannot be used yet; trying again until it can" wait=1s err=.*`+c.says)
 			c.mend(server, replica)
 			log.await(t, "msg=listening")

@@ -41,13 +41,19 @@ func begun(t *testing.T, env ...string) (*exec.Cmd, *output) {
 	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
 	i.env["COUNTERSIGN_LOG_FORMAT"] = "json"
 	i.check()
+	return i.serve(env...)
+}
+
+// serve starts the built program on the installation, with these variables besides its
+// own. The log is what the program writes.
+func (i *installation) serve(env ...string) (p *exec.Cmd, log *output) {
+	i.t.Helper()
 	path, err := binary()
-	require.NoError(t, err)
-	stderr := newOutput()
-	p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
-	p.Env, p.Stderr = append(i.o.Environ, env...), stderr
-	require.NoError(t, p.Start())
-	return p, stderr
+	require.NoError(i.t, err)
+	p, log = exec.CommandContext(i.t.Context(), path, "serve", "--config", i.o.Path), newOutput()
+	p.Env, p.Stderr = append(i.o.Environ, env...), log
+	require.NoError(i.t, p.Start())
+	return p, log
 }
 
 // requireJSON requires that each line is a record.
@@ -197,12 +203,7 @@ func TestABotThatStartsWhileSlackIsAwayWaits(t *testing.T) {
 	i.env["SLACK_API_URL"] = outage.URL + slackURL.Path
 	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
 	i.check()
-	path, err := binary()
-	require.NoError(t, err)
-	log := newOutput()
-	p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
-	p.Env, p.Stderr = i.o.Environ, log
-	require.NoError(t, p.Start())
+	p, log := i.serve()
 	log.await(t, "Slack does not answer; trying again until it does")
 	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
 		r, err := http.Get("http://" + i.env["COUNTERSIGN_ADDR"] + path)
@@ -224,12 +225,7 @@ func TestABotWithMCPServersWaitsForRedis(t *testing.T) {
 	i.env["REDIS_URL"] = "redis://" + statetest.FreeAddr(t)
 	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
 	i.check()
-	path, err := binary()
-	require.NoError(t, err)
-	log := newOutput()
-	p := exec.CommandContext(t.Context(), path, "serve", "--config", i.o.Path)
-	p.Env, p.Stderr = i.o.Environ, log
-	require.NoError(t, p.Start())
+	p, log := i.serve()
 	log.await(t, `Redis cannot be used yet; trying again until it can" wait=2s`)
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.Wait(), log.String())
