@@ -69,7 +69,7 @@ func runBench(ctx context.Context, in *call) error {
 
 // front is a bot that answers and does no due work.
 func front(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (http.Handler, func() error, error) {
-	b, err := newBot(ctx, c, e, nil, log)
+	b, err := newBot(ctx, c, e, nil, log, func(string) {})
 	if err != nil {
 		return nil, nil, err
 	}

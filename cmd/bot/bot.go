@@ -66,16 +66,17 @@ type bot struct {
 	stopping  atomic.Bool
 }
 
-func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
+func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger, waits func(what string)) (*bot, error) {
 	at, err := storeOptions(c, e, log)
 	if err != nil {
 		return nil, err
 	}
-	return newBotOn(ctx, at, c, e, extra, log)
+	return newBotOn(ctx, at, c, e, extra, log, waits)
 }
 
 // newBotOn is newBot with the options of its store.
-func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
+func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger, waits func(what string)) (*bot, error) {
+	waits("Redis")
 	c, servers, accepted, err := openServers(ctx, c, e, log)
 	if err != nil {
 		return nil, err
@@ -107,6 +108,7 @@ func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.E
 	if b.store, b.clock, err = openStore(ctx, c, b.measured(at), lease); err != nil {
 		return nil, err
 	}
+	waits("Slack")
 	if err := b.wire(ctx, c, e, extra, lease, accepted); err != nil {
 		return nil, errors.Join(err, b.store.Close())
 	}

@@ -251,7 +251,7 @@ func (w *bubble) start() *replica {
 	go func() {
 		defer close(ended)
 		defer client.Close() //nolint:errcheck // it complains about what was cut
-		b, err := newBotOn(ctx, state.Options{Client: client, Log: log}, w.c, e, func(string) ([]agentrun.Tool, error) { return w.tools(r) }, log)
+		b, err := newBotOn(ctx, state.Options{Client: client, Log: log}, w.c, e, func(string) ([]agentrun.Tool, error) { return w.tools(r) }, log, func(string) {})
 		if err != nil {
 			log.ErrorContext(ctx, "no start", slog.Any("err", err))
 			r.kill()

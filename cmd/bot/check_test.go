@@ -169,7 +169,7 @@ func (i *installation) bot() *bot {
 	require.NoError(i.t, c.Check())
 	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(i.t, err)
-	b, err := newBot(i.t.Context(), c, e, nil, slog.New(slog.DiscardHandler))
+	b, err := newBot(i.t.Context(), c, e, nil, slog.New(slog.DiscardHandler), func(string) {})
 	require.NoError(i.t, err)
 	i.t.Cleanup(func() { require.NoError(i.t, b.close(context.WithoutCancel(i.t.Context()))) })
 	return b

@@ -97,6 +97,13 @@ func openStore(ctx context.Context, c config.Config, o state.Options, lease time
 	if err != nil {
 		return nil, nil, err
 	}
+	if level := c.Redis.Level(); level != state.None {
+		o.Log.InfoContext(ctx, "Redis keeps what redis.durability requires", slog.String("redis.durability", string(level)), slog.Int("replicas", c.Redis.Replicas))
+		if level == state.Everysec {
+			const mayLose = doctor.MayLose
+			o.Log.WarnContext(ctx, mayLose)
+		}
+	}
 	return store, clock, nil
 }
 
@@ -130,14 +137,6 @@ func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.
 		return nil, err
 	}
 	o.Durability, o.Replicas = c.Redis.Level(), c.Redis.Replicas
-	if o.Once { // a command has said what it found wrong, and an operator reads its answer
-		return state.Open(ctx, o)
-	}
-	o.Log.InfoContext(ctx, "Redis keeps what redis.durability requires", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
-	if o.Durability == state.Everysec {
-		const mayLose = doctor.MayLose
-		o.Log.WarnContext(ctx, mayLose)
-	}
 	return state.Open(ctx, o)
 }
 

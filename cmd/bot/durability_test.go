@@ -40,7 +40,7 @@ func startsOn(t *testing.T, url, redis string) (logged string, err error) {
 	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(t, err)
 	said := newOutput()
-	b, err := newBot(t.Context(), c, e, nil, config.NewLogger(said, "info"))
+	b, err := newBot(t.Context(), c, e, nil, config.NewLogger(said, "info"), func(string) {})
 	if b != nil {
 		require.NoError(t, b.close(context.WithoutCancel(t.Context())))
 	}

@@ -102,7 +102,7 @@ func TestWhoIsInSlackPreventsNoStart(t *testing.T) {
 		e, err := config.ReadEnvironment(i.o.Environ)
 		require.NoError(t, err)
 		said := newOutput()
-		b, err := newBot(t.Context(), read, e, nil, config.NewLogger(said, "info"))
+		b, err := newBot(t.Context(), read, e, nil, config.NewLogger(said, "info"), func(string) {})
 		if b != nil {
 			require.Contains(t, said.String(), `msg="the policy was loaded" version=`+b.policy.Current().Version()+"\n", "auditors find it in the log")
 			require.NoError(t, b.close(context.WithoutCancel(t.Context())))

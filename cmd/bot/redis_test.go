@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // get asks the bot itself, not Slack.
@@ -80,7 +82,25 @@ func TestTheStartWaitsForRedis(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	status, body := w.get("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Equal(t, "starting", body)
+	require.Equal(t, "starting: it waits for Redis, and the log says why", body)
+	_, body = w.get("/slack/events")
+	require.Equal(t, "starting", body, "whom that does not concern")
 	require.NoError(t, p.term(), "it can be stopped while it waits")
 	require.NotContains(t, p.out.String(), "hush")
+}
+
+// While the start waits for a Redis that answers and takes no changes, the log does not say
+// each time that its settings are right.
+func TestTheStartSaysOnceThatTheSettingsOfRedisAreRight(t *testing.T) {
+	server := statetest.NewInstance(t)
+	server.Set("maxmemory", "1")
+	p, log := begun(t, "REDIS_URL=redis://"+server.Addr)
+	log.await(t, `"wait":"2s"`)
+	const right = "Redis keeps what redis.durability requires"
+	require.NotContains(t, log.String(), right)
+	server.Set("maxmemory", "0")
+	log.await(t, `"msg":"listening"`)
+	require.Equal(t, 1, strings.Count(log.String(), right))
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait(), log.String())
 }

@@ -154,7 +154,7 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 
-	b, err := newBot(ctx, c, e, extra, log)
+	b, err := newBot(ctx, c, e, extra, log, front.waits)
 	if b == nil {
 		if ctx.Err() != nil {
 			err = nil // stopped before it began
@@ -220,8 +220,14 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 }
 
 // A gate passes requests to a handler once there is one. Before that it answers
-// 503, with a time after which to try again. The zero gate has no handler.
-type gate struct{ handler atomic.Pointer[http.Handler] }
+// 503, with a time after which to try again, and /readyz says what is waited for. The zero
+// gate has no handler.
+type gate struct {
+	handler atomic.Pointer[http.Handler]
+	awaited atomic.Pointer[string]
+}
+
+func (g *gate) waits(what string) { g.awaited.Store(&what) }
 
 func (g *gate) open(h http.Handler) { g.handler.Store(&h) }
 
@@ -233,6 +239,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, "alive")
 	default:
 		w.Header().Set("Retry-After", "1")
-		answer(w, http.StatusServiceUnavailable, "starting")
+		text := "starting"
+		if what := g.awaited.Load(); what != nil && r.URL.Path == "/readyz" {
+			text += ": it waits for " + *what + ", and the log says why"
+		}
+		answer(w, http.StatusServiceUnavailable, text)
 	}
 }

@@ -255,6 +255,6 @@ remote_agents:
 	require.NoError(t, c.Check())
 	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(t, err)
-	_, err = newBot(t.Context(), c, e, nil, slog.New(slog.DiscardHandler))
+	_, err = newBot(t.Context(), c, e, nil, slog.New(slog.DiscardHandler), func(string) {})
 	require.ErrorContains(t, err, "CI_SECRET is not set")
 }
