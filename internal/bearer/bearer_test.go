@@ -145,13 +145,31 @@ type issuer struct {
 	keys   jose.JSONWebKeySet
 	asked  atomic.Int32
 	down   atomic.Bool
+	hang   atomic.Pointer[hang]
+}
+
+// A hang is an issuer that takes requests and answers them once goOn is closed.
+type hang struct{ asked, goOn, givenUp chan struct{} }
+
+func (i *issuer) hangs() *hang {
+	h := &hang{make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)}
+	i.hang.Store(h)
+	return h
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 	i := &issuer{t: t}
-	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.asked.Add(1)
+		if h := i.hang.Load(); h != nil {
+			h.asked <- struct{}{}
+			select {
+			case <-h.goOn:
+			case <-r.Context().Done():
+				h.givenUp <- struct{}{}
+			}
+		}
 		if i.down.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -351,6 +369,46 @@ func TestATokenOfANewKeyIsNotRefusedWhileTheKeysCannotBeRead(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, prove("new", fresh))
 	require.ErrorIs(t, prove("other", fresh), bearer.ErrRefused)
+}
+
+// A token of a known key does not wait for an issuer that hangs, also if someone sends
+// tokens of made-up keys.
+func TestAKnownKeyDoesNotWaitWhileItsIssuerIsAsked(t *testing.T) {
+	i := newIssuer(t)
+	known := i.key("known", jose.EdDSA)
+	w := newWorld(withJWT(i.server.URL))
+	prove := func(id string) error {
+		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, known, w.claims())))
+		return err
+	}
+	// while runs do while the issuer is asked because of a token of this key, and returns what
+	// became of that token.
+	while := func(asks string, do func()) error {
+		h, became := i.hangs(), make(chan error)
+		go func() { became <- prove(asks) }()
+		<-h.asked
+		do()
+		require.Empty(t, h.givenUp, "it waited until the issuer was given up")
+		i.hang.Store(nil)
+		close(h.goOn)
+		return <-became
+	}
+	require.NoError(t, prove("known"))
+	w.now = w.now.Add(time.Minute)
+	require.ErrorIs(t, while("made-up", func() { require.NoError(t, prove("known")) }), bearer.ErrRefused)
+
+	i.down.Store(true)
+	w.now = w.now.Add(15 * time.Minute)
+	require.NoError(t, prove("known"))
+	i.down.Store(false)
+	w.now = w.now.Add(31 * time.Second)
+	require.NoError(t, while("known", func() { require.NoError(t, prove("known")) }))
+
+	i.keys.Keys = nil
+	w.now = w.now.Add(50 * time.Minute)
+	second := make(chan error)
+	require.ErrorIs(t, while("known", func() { go func() { second <- prove("known") }() }), bearer.ErrRefused)
+	require.ErrorIs(t, <-second, bearer.ErrRefused, "nobody knew that the issuer could not be asked")
 }
 
 func TestKeysOfAFileAreReadAnew(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -48,12 +49,27 @@ type keySet struct {
 	told  time.Time   // when the log last said that it failed
 	wrong error       // why it did
 	about os.FileInfo // of a file, as it was read last
+
+	meanwhile atomic.Pointer[keptKeys] // nil for keys of a file, whose reading takes no time
+}
+
+// keptKeys are for those who come while an issuer is asked, which can take seconds.
+type keptKeys struct {
+	keys  jose.JSONWebKeySet
+	until time.Time
 }
 
 // find returns the key of an issuer that verifies a token.
 func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JSONWebKey, error) {
 	s := k.set(from)
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		if kept := s.meanwhile.Load(); kept != nil && k.now().Before(kept.until) {
+			if key, ok := chosen(kept.keys, id, algorithm); ok {
+				return key, nil
+			}
+		}
+		s.mu.Lock()
+	}
 	defer s.mu.Unlock()
 	now := k.now()
 	err := s.refresh(ctx, k, from, now, keysFresh)
@@ -63,12 +79,12 @@ func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JS
 			k.log.WarnContext(ctx, "cannot read the keys of an issuer again; those that were read count for now",
 				slog.String("from", from), slog.Time("until", s.read.Add(keysStale)), slog.Any("err", err))
 		}
-		if key, ok := s.key(id, algorithm); ok {
+		if key, ok := chosen(s.keys, id, algorithm); ok {
 			return key, nil
 		}
 		if now.Sub(s.tried) >= keysAgain { // the issuer may have a new one
 			err = s.refresh(ctx, k, from, now, 0)
-			if key, ok := s.key(id, algorithm); ok {
+			if key, ok := chosen(s.keys, id, algorithm); ok {
 				return key, nil
 			}
 		}
@@ -94,11 +110,11 @@ func (k *keyring) set(from string) *keySet {
 	return k.sets[from]
 }
 
-// key returns the key with the id. A token without one is taken only if there is
+// chosen returns the key with the id. A token without one is taken only if there is
 // no choice.
-func (s *keySet) key(id, algorithm string) (jose.JSONWebKey, bool) {
+func chosen(of jose.JSONWebKeySet, id, algorithm string) (jose.JSONWebKey, bool) {
 	var found []jose.JSONWebKey
-	for _, key := range s.keys.Keys {
+	for _, key := range of.Keys {
 		if (id == "" || key.KeyID == id) && strong(key, algorithm) {
 			found = append(found, key)
 		}
@@ -123,6 +139,7 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 			err = s.take(raw, now)
 		}
 		s.wrong = err
+		s.keep(now)
 		return err
 	}
 	info, err := os.Stat(from)
@@ -144,6 +161,19 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 	}
 	s.about = info
 	return nil
+}
+
+// keep says for how long the keys count while the issuer is asked: as long as they are
+// fresh, and longer only after a look that has just failed.
+func (s *keySet) keep(now time.Time) {
+	until := s.read.Add(keysFresh)
+	if again := now.Add(2 * keysAgain); s.wrong != nil && again.After(until) {
+		until = again
+	}
+	if stale := s.read.Add(keysStale); until.After(stale) {
+		until = stale
+	}
+	s.meanwhile.Store(&keptKeys{s.keys, until})
 }
 
 // take reads a JWKS. It leaves out keys of a kind that it does not know, as RFC 7517
