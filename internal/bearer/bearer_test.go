@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -145,6 +146,7 @@ type issuer struct {
 	keys   jose.JSONWebKeySet
 	asked  atomic.Int32
 	down   atomic.Bool
+	says   atomic.Value // a text instead of the keys
 	hang   atomic.Pointer[hang]
 }
 
@@ -172,6 +174,10 @@ func newIssuer(t *testing.T) *issuer {
 		}
 		if i.down.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		if text := i.says.Load(); text != nil {
+			_, _ = io.WriteString(w, text.(string))
 			return
 		}
 		_ = json.NewEncoder(w).Encode(i.keys)
@@ -369,6 +375,29 @@ func TestATokenOfANewKeyIsNotRefusedWhileTheKeysCannotBeRead(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, prove("new", fresh))
 	require.ErrorIs(t, prove("other", fresh), bearer.ErrRefused)
+}
+
+// An answer that is no JWKS takes no key away; one that has none does.
+func TestAnAnswerWithoutKeysIsAFailure(t *testing.T) {
+	i := newIssuer(t)
+	known := i.key("known", jose.EdDSA)
+	w := newWorld(withJWT(i.server.URL))
+	prove := func(id string) error {
+		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, known, w.claims())))
+		return err
+	}
+	require.NoError(t, prove("known"))
+	for _, text := range []string{"<html>down for maintenance</html>", `{"error":"down for maintenance"}`, "null", `"` + strings.Repeat("x", 1<<20) + `"`} {
+		i.says.Store(text)
+		w.now = w.now.Add(11 * time.Minute)
+		require.NoError(t, prove("known"), "%.20s", text)
+		require.ErrorIs(t, prove("new"), bearer.ErrUnavailable)
+	}
+	for _, none := range []string{`{"keys":[]}`, `{"keys":null}`} {
+		i.says.Store(none)
+		w.now = w.now.Add(11 * time.Minute)
+		require.ErrorIs(t, prove("known"), bearer.ErrRefused, none)
+	}
 }
 
 // A token of a known key does not wait for an issuer that hangs, also if someone sends

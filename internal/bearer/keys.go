@@ -3,6 +3,7 @@ package bearer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -180,14 +181,22 @@ func (s *keySet) keep(now time.Time) {
 // says: an issuer may have others for others.
 func (s *keySet) take(raw []byte, now time.Time) error {
 	var set struct {
-		Keys []json.RawMessage `json:"keys"`
+		Keys json.RawMessage `json:"keys"`
 	}
-	if err := json.Unmarshal(raw, &set); err != nil {
+	var all []json.RawMessage
+	err := json.Unmarshal(raw, &set)
+	if err == nil && set.Keys == nil {
+		err = errors.New("the document has no list of keys") // but an error, for example
+	}
+	if err == nil {
+		err = json.Unmarshal(set.Keys, &all)
+	}
+	if err != nil {
 		return fmt.Errorf("understand the keys: %w", err)
 	}
 	var known jose.JSONWebKeySet
 	var unknown error
-	for _, one := range set.Keys {
+	for _, one := range all {
 		var key jose.JSONWebKey
 		if err := json.Unmarshal(one, &key); err != nil {
 			unknown = err
