@@ -302,8 +302,8 @@ func (redisError) RedisError()     {}
 // A bot that starts waits for Redis, whichever of its questions is not answered.
 func TestTheStartWaitsForARedisThatGoesAwayInBetween(t *testing.T) {
 	server := statetest.NewInstance(t)
-	c := config.Config{Redis: config.Redis{Durability: state.Fsync}}
-	open := func(f *failing) error {
+	unset, fsync := config.Config{}, config.Config{Redis: config.Redis{Durability: state.Fsync}}
+	open := func(c config.Config, f *failing) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s, _, err := openStore(ctx, c, state.Options{
@@ -315,15 +315,17 @@ func TestTheStartWaitsForARedisThatGoesAwayInBetween(t *testing.T) {
 		return err
 	}
 	whole := &failing{}
-	require.NoError(t, open(whole))
+	require.NoError(t, open(unset, whole))
 	require.Greater(t, whole.sent.Load(), int64(5))
 	for n := range int(whole.sent.Load()) {
 		t.Run(strconv.Itoa(n+1), func(t *testing.T) {
 			t.Parallel()
 			for _, with := range []error{redisError("LOADING Redis is loading the dataset in memory"), redisError("READONLY You can't write against a read only replica."), io.EOF} {
-				require.NoError(t, open(&failing{n: n + 1, with: with}), "after %s", with)
+				for _, c := range []config.Config{unset, fsync} {
+					require.NoError(t, open(c, &failing{n: n + 1, with: with}), "after %s", with)
+				}
 			}
-			err := open(&failing{n: n + 1, with: redisError("NOAUTH Authentication required.")})
+			err := open(fsync, &failing{n: n + 1, with: redisError("NOAUTH Authentication required.")})
 			if err != nil { // some answers are only advice
 				require.ErrorContains(t, err, "NOAUTH")
 			}

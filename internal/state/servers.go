@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,7 +49,11 @@ func Supported(version string) (supported, known bool) {
 // hosted ones don't. Valkey reports the version of Redis that it is compatible with.
 func (s *conn) checkVersions(ctx context.Context) error {
 	return eachServer(ctx, s.client, func(ctx context.Context, addr string, c redis.Cmdable) error {
-		version := info(ctx, c, "server")["redis_version"]
+		told, err := info(ctx, c, "server")
+		if err != nil {
+			return err
+		}
+		version := told["redis_version"]
 		if supported, known := Supported(version); !known || supported {
 			return nil
 		}
@@ -95,7 +100,10 @@ func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 	if err := c.Ping(ctx).Err(); err != nil {
 		return s, err
 	}
-	told := info(ctx, c)
+	told, err := info(ctx, c)
+	if err != nil {
+		return s, err
+	}
 	s.Version = told["redis_version"]
 	s.Replica = told["role"] == "slave"
 	s.Replicas, _ = strconv.Atoi(told["connected_slaves"])
@@ -105,6 +113,9 @@ func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 		"appendonly": &s.AppendOnly, "appendfsync": &s.AppendFsync, "no-appendfsync-on-rewrite": &s.NoFsyncOnRewrite, "maxmemory-policy": &s.Eviction,
 	} {
 		told, err := c.ConfigGet(ctx, name).Result()
+		if err != nil && !refuses(err) {
+			return s, err
+		}
 		*value = told[name]
 		s.Told = s.Told && err == nil && *value != ""
 	}
@@ -114,15 +125,26 @@ func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 	return s, nil
 }
 
+// refuses reports whether the server does not permit or know a command. Without its answer
+// that is not known.
+func refuses(err error) bool {
+	_, answered := errors.AsType[redis.Error](err)
+	return answered && !Passes(err)
+}
+
 // info returns the fields of INFO that the server gives us; a server that refuses the
 // command gives none. The client's InfoMap panics if a field comes before the name of
 // a section.
-func info(ctx context.Context, c redis.Cmdable, sections ...string) map[string]string {
-	fields := map[string]string{}
-	for line := range strings.Lines(c.Info(ctx, sections...).Val()) {
+func info(ctx context.Context, c redis.Cmdable, sections ...string) (fields map[string]string, err error) {
+	text, err := c.Info(ctx, sections...).Result()
+	if err != nil && !refuses(err) {
+		return nil, err
+	}
+	fields = map[string]string{}
+	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			fields[name] = value
 		}
 	}
-	return fields
+	return fields, nil
 }

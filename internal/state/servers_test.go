@@ -71,3 +71,31 @@ func TestOpenRefusesAServerThatIsTooOld(t *testing.T) {
 		})
 	}
 }
+
+// A server that goes away between two questions has refused nothing: it is asked again.
+func TestAServerThatGoesAwayRefusesNothing(t *testing.T) {
+	for _, gone := range []string{"INFO", "CONFIG"} {
+		for answer, refused := range map[string]bool{"": false, "LOADING Redis is loading the dataset in memory": false, "NOPERM this user has no permissions": true} {
+			t.Run(gone+" "+answer, func(t *testing.T) {
+				m := miniredis.RunT(t)
+				s, err := state.Open(t.Context(), state.Options{URL: "redis://" + m.Addr(), Durability: state.None})
+				require.NoError(t, err)
+				m.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+					switch {
+					case !strings.EqualFold(cmd, gone):
+						return false
+					case answer == "":
+						c.Close()
+					default:
+						c.WriteError(answer)
+					}
+					return true
+				})
+				_, err = s.Servers(t.Context())
+				require.Equal(t, refused, err == nil)
+				require.Equal(t, !refused, state.Passes(err))
+				require.NoError(t, s.Close())
+			})
+		}
+	}
+}
