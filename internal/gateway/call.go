@@ -51,7 +51,7 @@ func (s *Server) answer(ctx context.Context, who asker, t Tool, q *mcp.CallToolR
 		return failed(s.door.TooMany())
 	}
 	defer release()
-	ctx, forget := s.cancelable(ctx, who)
+	ctx, forget := s.door.Cancelable(ctx, who.external())
 	defer forget()
 	hold := who.hold
 	if token := q.Params.GetProgressToken(); token != nil {

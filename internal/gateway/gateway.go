@@ -93,7 +93,6 @@ type Server struct {
 	mu      sync.Mutex
 	waiting map[approvals.RunID]int        // how many callers of this process wait for a request
 	running map[approvals.RunID]*execution // here
-	calls   map[string]context.CancelFunc  // that clients may cancel, by their name
 	done    sync.WaitGroup                 // of those that run
 }
 
@@ -116,7 +115,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		c: c, door: d, waiting: map[approvals.RunID]int{}, running: map[approvals.RunID]*execution{}, calls: map[string]context.CancelFunc{},
+		c: c, door: d, waiting: map[approvals.RunID]int{}, running: map[approvals.RunID]*execution{},
 	}, nil
 }
 

@@ -3,8 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -26,9 +24,6 @@ const (
 	longest = 23 * time.Hour
 	// maxBody is how many bytes a message of a client may have.
 	maxBody = 1 << 20
-
-	sessionHeader  = "Mcp-Session-Id"
-	canceledMethod = "notifications/cancelled" //nolint:misspell // the word of MCP
 )
 
 // Handler is the handler of [Path].
@@ -63,16 +58,8 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		m := readMessage(body)
-		if m.Method == "initialize" {
-			// No session is kept: it only tells the requests of one client from those of
-			// another, for a client that cancels one.
-			w.Header().Set(sessionHeader, rand.Text())
-		}
-		who := asker{Caller: c, hold: hold, session: r.Header.Get(sessionHeader), request: string(m.ID)}
-		if m.Method == canceledMethod {
-			s.canceled(r.Context(), who, m.Params.Request)
-		}
+		who := asker{Caller: c, hold: hold, message: door.ReadMessage(w, r, body)}
+		s.canceled(r.Context(), who)
 		r = r.WithContext(context.WithValue(r.Context(), askerKey{}, who))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if s.listed(r.Host) {
@@ -93,32 +80,12 @@ func (s *Server) listed(host string) bool {
 
 type askerKey struct{}
 
-// An asker is who made a request, and how it can be told from its others.
+// An asker is who made a request, and with which message.
 type asker struct {
 	door.Caller
 
 	hold    time.Duration
-	session string // of the client; empty if it has none
-	request string // the JSON of the id of the message
-}
-
-// A message is what the gateway has to know of one before the SDK reads it.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		Request json.RawMessage `json:"requestId"`
-	} `json:"params"`
-}
-
-// readMessage reads as much of a message as can be read: the SDK says what is
-// wrong with it.
-func readMessage(body []byte) message {
-	var m message
-	if json.Unmarshal(body, &m) != nil {
-		return message{}
-	}
-	return m
+	message door.Message
 }
 
 // readHold returns for how long the client waits at most, which stands beside its

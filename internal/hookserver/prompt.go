@@ -69,16 +69,19 @@ func (s *Server) Prompt() http.Handler {
 		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
 		_ = control.SetWriteDeadline(s.c.Now().Add(opts.hold + 2*s.c.Handling))
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), promptKey{}, prompting{c, opts})))
+		who := prompting{c, opts, door.ReadMessage(w, r, body)}
+		s.door.Cancel(who.message.Cancels(c))
+		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), promptKey{}, who)))
 	})
 }
 
 type promptKey struct{}
 
-// A prompting is who asks, and how long it waits.
+// A prompting is who asks, how long it waits, and with which message.
 type prompting struct {
-	client door.Caller
-	opts   options
+	client  door.Caller
+	opts    options
+	message door.Message
 }
 
 // promptServer is the server of one request.
@@ -92,7 +95,7 @@ func (s *Server) promptServer(r *http.Request) *mcp.Server {
 		Name: PromptTool, InputSchema: promptSchema,
 		Description: "Asks people whether a tool may run, and waits for their decision. It is the permission prompt of an agent, and decides nothing by itself.",
 	}, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := s.door.Cancelable(ctx, who.message.Name(who.client))
 		defer cancel()
 		defer context.AfterFunc(r.Context(), cancel)() //nolint:contextcheck // its end is that of the connection
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(s.prompt(ctx, q, who))}}}, nil

@@ -3,6 +3,7 @@ package hookserver_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -151,6 +152,43 @@ func TestAPermissionPromptWhoseCallerIsGoneIsWithdrawn(t *testing.T) {
 	leave()
 	_ = p.session.Close()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // it is one
+	require.Equal(t, q.ID, <-w.watch.gone)
+	require.Equal(t, intake.OutcomeWithdrawn, w.stands(q.ID).Outcome)
+}
+
+// A client that gives up says so in another request, and leaves the connection open.
+func TestAPermissionPromptThatItsClientCancelsIsWithdrawn(t *testing.T) {
+	w := newWorld(t)
+	post := func(session, body string) (string, string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+hookserver.PromptPath, strings.NewReader(body))
+		require.NoError(t, err)
+		for key, value := range map[string]string{
+			"Authorization": "Bearer " + token, "Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25",
+		} {
+			r.Header.Set(key, value)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer func() { _ = answer.Body.Close() }()
+		said, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.Header.Get("Mcp-Session-Id"), string(said)
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+	one, _ := post("", hello)
+	other, _ := post("", hello)
+	answer := make(chan string, 1)
+	go func() {
+		_, said := post(one, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"approve","arguments":`+prompted+`}}`)
+		answer <- said
+	}()
+	q := <-w.watch.asked
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}` //nolint:misspell // the word of MCP
+	post(other, cancel)
+	require.Equal(t, intake.OutcomePending, w.stands(q.ID).Outcome, "another client has a message with this id as well")
+	post(one, cancel)
+	require.Contains(t, <-answer, `\"behavior\":\"deny\"`)
 	require.Equal(t, q.ID, <-w.watch.gone)
 	require.Equal(t, intake.OutcomeWithdrawn, w.stands(q.ID).Outcome)
 }
