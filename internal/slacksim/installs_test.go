@@ -295,6 +295,24 @@ func TestNothingIsWrittenInAnArchivedChannel(t *testing.T) {
 	says("chat.update", "", url.Values{"ts": {ts}})
 }
 
+func TestTheAppHearsOfEveryPublicChannelThatIsArchived(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{
+		Events: []string{"channel_archive", "group_archive"},
+		Channels: []slacksim.Channel{
+			{ID: "C0OTHER", Name: "other", Members: []string{"U0ALICE"}},
+			{ID: "C0SECRET", Name: "secret", Members: []string{"U0ALICE"}, Private: true},
+		},
+	})
+	require.NoError(t, w.Archive("alice", "other", true))
+	require.NoError(t, w.Archive("alice", "secret", true))
+	w.idle(t)
+	var heard []any
+	for _, r := range w.app.requests("/events") {
+		heard = append(heard, dig(t, decode(t, r.body), "event", "channel"))
+	}
+	require.Equal(t, []any{"C0OTHER"}, heard)
+}
+
 func TestEachKindOfChannelHasItsScope(t *testing.T) {
 	cfg := slacksim.Config{Scopes: []string{"channels:read"}, Channels: append(slacksim.DefaultChannels(), slacksim.Channel{
 		ID: "C0SECRET", Name: "secret", Private: true, Members: []string{"U0ALICE", slacksim.BotUser},

@@ -141,7 +141,10 @@ func (s *persons) Join(user, channel string) error {
 	return nil
 }
 
-// Archive archives a channel, or opens it again, and tells the app.
+// Archive archives a channel, or opens it again, and tells the app: of public channels
+// also when its bot is not there.
+//
+// https://docs.slack.dev/reference/events/channel_archive
 func (s *persons) Archive(user, channel string, archived bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +168,7 @@ func (s *persons) Archive(user, channel string, archived bool) error {
 		verb = "archive"
 	}
 	for _, in := range s.installs {
-		if c.has(in.botUser) {
+		if c.has(in.botUser) || (!c.Private && s.sees(in, c)) {
 			s.events.emit(in, c, s.events.eventTeam(in, c), object{"type": kind + verb, "channel": c.ID, "user": p.ID})
 		}
 	}
