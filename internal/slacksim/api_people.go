@@ -16,12 +16,20 @@ type peopleAPI struct {
 	events   *events
 }
 
+// authTest says whose token it is. The app is named to an app-level token only.
+//
+// https://docs.slack.dev/reference/methods/auth.test
 func (s *peopleAPI) authTest(c *call) (object, *failure) {
+	if c.in == nil {
+		return object{"app_id": AppID, "app_name": "Countersign"}, nil
+	}
 	w := s.home(c.in)
 	answer := object{
 		"url": "https://" + w.Domain + ".slack.com/", "team": w.Name, "user": BotName, "team_id": w.ID,
-		"user_id": c.in.botUser, "bot_id": c.in.botID, "app_id": AppID, "app_name": "Countersign",
-		"enterprise_id": s.enterpriseID(w.ID), "is_enterprise_install": c.in.org(),
+		"user_id": c.in.botUser, "bot_id": c.in.botID, "is_enterprise_install": c.in.org(),
+	}
+	if e := s.enterpriseID(w.ID); e != nil {
+		answer["enterprise_id"] = e
 	}
 	if e := s.cfg.Enterprise; c.in.org() {
 		answer["url"], answer["team"], answer["team_id"] = "https://"+w.Domain+".enterprise.slack.com/", e.Name, e.ID

@@ -58,6 +58,7 @@ func readArgs(r *http.Request, acceptsJSON bool) (args, []byte, string) {
 			break
 		}
 		a.merge(r.MultipartForm.Value)
+	case kind == "text/plain": // taken, and not read
 	default:
 		problem = "invalid_post_type"
 	}

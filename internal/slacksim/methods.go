@@ -12,6 +12,7 @@ type method struct {
 	tier     int      // of the rate limit, 1 to 4; 0: no documented number
 	json     bool     // accepts application/json
 	bare     bool     // takes credentials of its own instead of a token
+	appLevel bool     // takes an app-level token as well
 	scopes   []string // any of them is enough; none: no scope is needed
 	required []string
 	empty    []string           // required arguments that may be empty
@@ -75,7 +76,7 @@ func init() { // breaks the cycle between the table and the handlers
 		{name: "auth.teams.list", tier: 2, run: people((*peopleAPI).authTeamsList)},
 		{name: "oauth.v2.access", bare: true, run: oauth((*oauthAPI).oauthAccess)},
 		{name: "oauth.v2.exchange", tier: 3, bare: true, required: []string{"client_id", "client_secret"}, run: oauth((*oauthAPI).oauthExchange)},
-		{name: "auth.test", json: true, run: people((*peopleAPI).authTest)},
+		{name: "auth.test", json: true, appLevel: true, run: people((*peopleAPI).authTest)},
 		{
 			name: "chat.postMessage", json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
 			types: messageTypes, run: chat((*chatAPI).chatPostMessage),

@@ -19,6 +19,9 @@ func TestPeopleAndGroupsThroughSlackGo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "U0BOT", who.UserID)
 	require.Equal(t, "T0COUNTER", who.TeamID)
+	for _, field := range []string{"app_id", "app_name", "enterprise_id"} { // of app-level tokens, and of organizations
+		require.NotContains(t, w.form(t, "auth.test", nil), field)
+	}
 
 	guest, err := w.api.GetUserInfoContext(t.Context(), "U0GUEST")
 	require.NoError(t, err)

@@ -20,10 +20,11 @@ func TestTokenIsReadFromHeaderOrForm(t *testing.T) {
 		"token in JSON":     {"application/json; charset=utf-8", "", `{"token":"` + w.BotToken() + `"}`, "not_authed"},
 		"none":              {formType, "", "", "not_authed"},
 		"wrong":             {formType, "Bearer xoxb-other", "", "invalid_auth"},
-		"app-level token":   {formType, "Bearer xapp-1", "", "not_allowed_token_type"},
+		"app-level token":   {formType, "Bearer xapp-1", "", "invalid_auth"},
 		"not JSON":          {"application/json; charset=utf-8", "Bearer " + w.BotToken(), "{", "invalid_json"},
 		"JSON, no object":   {"application/json; charset=utf-8", "Bearer " + w.BotToken(), "[]", "json_not_object"},
-		"unknown body type": {"text/plain", "Bearer " + w.BotToken(), "x", "invalid_post_type"},
+		"unknown body type": {"text/html", "Bearer " + w.BotToken(), "x", "invalid_post_type"},
+		"plain text":        {"text/plain;charset=UTF-8", "Bearer " + w.BotToken(), "token=x", ""},
 		"no body type":      {"", "Bearer " + w.BotToken(), "x", "missing_post_type"},
 	} {
 		t.Run(name, func(t *testing.T) {

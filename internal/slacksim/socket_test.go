@@ -37,7 +37,9 @@ func TestOnlyAnAppTokenOpensConnections(t *testing.T) {
 	}
 	w.SetPublicURL("https://slack.example")
 	require.True(t, strings.HasPrefix(w.ticket(t), "wss://slack.example/link/?"))
-	require.Equal(t, "not_allowed_token_type", w.raw(t, "auth.test", "", "Bearer xapp-1-right", "")["error"], "and is good for nothing else")
+	require.Equal(t, "not_allowed_token_type", w.raw(t, "users.list", "", "Bearer xapp-1-right", "")["error"])
+	require.Equal(t, map[string]any{"ok": true, "app_id": "A0COUNTERSIGN", "app_name": "Countersign"}, w.raw(t, "auth.test", "", "Bearer xapp-1-right", ""))
+	require.Equal(t, "invalid_auth", w.raw(t, "auth.test", "", "Bearer xapp-1-wrong", "")["error"])
 }
 
 func TestAnAppTokenNeedsItsScope(t *testing.T) {

@@ -155,7 +155,9 @@ func (s *webAPI) checked(m *method, c *call, problem string) (object, *failure) 
 	switch c.in = s.withToken(c.token); {
 	case c.token == "":
 		return nil, fail("not_authed")
-	case strings.HasPrefix(c.token, "xapp-"):
+	case m.appLevel && c.token == s.cfg.AppToken:
+		return m.run(s, c)
+	case !m.appLevel && strings.HasPrefix(c.token, "xapp-"):
 		return nil, fail("not_allowed_token_type")
 	case c.in == nil:
 		return nil, fail("invalid_auth")
