@@ -94,8 +94,12 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	if utf8.RuneCountInString(k.text) > maxUpdateText {
+	broadcast, gave := c.bool("reply_broadcast"), k.gave.text || k.gave.blocks || k.gave.attachments || k.gave.metadata
+	switch {
+	case utf8.RuneCountInString(k.text) > maxUpdateText:
 		return nil, fail("msg_too_long")
+	case broadcast && gave:
+		return nil, fail("no_dual_broadcast_content_update")
 	}
 	ch := s.identified(c.in, c.str("channel"))
 	if ch == nil || !s.posts(c.in, ch) {
@@ -111,14 +115,17 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 		return nil, fail("streaming_state_conflict")
 	case m.app != c.in:
 		return nil, fail("cant_update_message")
-	case !k.gave.text && !k.gave.blocks && !k.gave.attachments && !k.gave.metadata:
+	case broadcast && (m.threadTS == "" || m.threadTS == m.ts):
+		return nil, fail("cant_broadcast_message")
+	case !broadcast && !gave:
 		return nil, fail("no_text")
 	}
 	next := *m
+	next.broadcast = m.broadcast || broadcast
 	if k.gave.text {
 		next.text = k.text
 	}
-	if k.gave.blocks {
+	if k.gave.blocks || k.text != "" { // a text alone takes the place of the blocks
 		next.earlier = append(slices.Clone(next.earlier), next.blocks)
 		next.blocks = storedBlocks(k.blocks)
 	}
@@ -131,7 +138,9 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	if blank(next.text) && !hasBlocks(next.blocks) && !attached(next.attachments) {
 		return nil, fail("no_text")
 	}
-	next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
+	if gave {
+		next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
+	}
 	before := s.payloads.messageJSON(ch, m, true)
 	*m = next
 	s.changed()

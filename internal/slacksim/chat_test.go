@@ -141,6 +141,28 @@ func TestABroadcastReplyIsSaidToBeOne(t *testing.T) {
 	require.NotContains(t, answer["message"], "subtype", "it is no reply")
 }
 
+func TestAReplyIsBroadcastLater(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	root := w.post(t, `[`+divider+`]`)
+	reply := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "thread_ts": root})["ts"].(string)
+	broadcast := func(ts, text string) map[string]any {
+		in := map[string]any{"channel": "C0OPS", "ts": ts, "reply_broadcast": true}
+		if text != "" {
+			in["text"] = text
+		}
+		return w.call(t, "chat.update", in)
+	}
+	require.Equal(t, "no_dual_broadcast_content_update", broadcast(reply, "y")["error"])
+	require.Equal(t, "cant_broadcast_message", broadcast(root, "")["error"])
+	answer := broadcast(reply, "")
+	require.Equal(t, "thread_broadcast", dig(t, answer, "message", "subtype"))
+	require.NotContains(t, answer["message"], "edited", "what it says is the same")
+	history := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}})
+	require.Equal(t, reply, dig(t, history, "messages", 0, "ts"))
+	answer = w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": reply, "text": "y"})
+	require.Equal(t, "thread_broadcast", dig(t, answer, "message", "subtype"), "it stays in the channel")
+}
+
 func TestUpdateRefusesWhatSlackRefuses(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, approveButtons)
@@ -179,11 +201,16 @@ func TestUpdateKeepsMetadataUntilItIsEmptied(t *testing.T) {
 	require.NotContains(t, update(map[string]any{"metadata": map[string]any{}})["message"], "metadata")
 }
 
-func TestUpdateWithoutBlocksKeepsThem(t *testing.T) {
+// The reference of chat.update: without blocks, the previous ones stay only if
+// there is no text either.
+func TestATextAloneTakesThePlaceOfBlocks(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, approveButtons)
-	answer := w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "y"})
+	answer := w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "attachments": json.RawMessage(`[{"text":"x"}]`)})
 	require.Len(t, dig(t, answer, "message", "blocks"), 3)
+	answer = w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "y"})
+	require.NotContains(t, answer["message"], "blocks")
+	require.Len(t, dig(t, answer, "message", "attachments"), 1)
 	require.Equal(t, ts, answer["ts"])
 	require.NotContains(t, answer["message"], "ts", "it is beside the message only")
 	answer = w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "y", "blocks": []any{}})
