@@ -48,7 +48,10 @@ func (s *conversationsAPI) usersConversations(c *call) (object, *failure) {
 
 // listChannels lists the channels of the types that the call asks for, and
 // that someone is in if a member is named. Only public ones can be seen by a
-// bot that is not in them.
+// bot that is not in them. Archived ones count for the limit of a page also when
+// they are excluded, as the reference says.
+//
+// https://docs.slack.dev/reference/methods/conversations.list
 func (s *conversationsAPI) listChannels(c *call, member string) (object, *failure) {
 	types := commas(cmp.Or(c.str("types"), "public_channel"))
 	for _, t := range types {
@@ -70,22 +73,29 @@ func (s *conversationsAPI) listChannels(c *call, member string) (object, *failur
 		case !own || !s.sees(c.in, ch) || !slices.Contains(types, ch.listedAs()):
 		case ch.kind() != "channel" && !ch.has(c.in.botUser):
 		case member != "" && !ch.has(member):
-		case ch.Archived && c.bool("exclude_archived"):
 		default:
-			o := s.payloads.channelJSON(c.in, ch)
-			if member != "" {
-				delete(o, "is_member")
-			} else if !ch.IM {
-				o["num_members"] = len(ch.Members)
-			}
-			all = append(all, o)
+			all = append(all, ch)
 		}
 	}
 	page, next, f := c.pageOf(all, 100, 999)
 	if f != nil {
 		return nil, f
 	}
-	return object{"channels": page, "response_metadata": object{"next_cursor": next}}, nil
+	shown := []object{}
+	for _, listed := range page {
+		ch, _ := listed.(*channel)
+		if ch.Archived && c.bool("exclude_archived") {
+			continue
+		}
+		o := s.payloads.channelJSON(c.in, ch)
+		if member != "" {
+			delete(o, "is_member")
+		} else if !ch.IM {
+			o["num_members"] = len(ch.Members)
+		}
+		shown = append(shown, o)
+	}
+	return object{"channels": shown, "response_metadata": object{"next_cursor": next}}, nil
 }
 
 func (s *conversationsAPI) conversationsJoin(c *call) (object, *failure) {

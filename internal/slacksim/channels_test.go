@@ -59,6 +59,19 @@ func TestChannelsAreListedByTypeAndMembership(t *testing.T) {
 	require.Len(t, rest, 1)
 	require.Empty(t, next)
 
+	in := url.Values{"limit": {"1"}, "exclude_archived": {"true"}}
+	var sizes []int
+	for {
+		answer := w.form(t, "conversations.list", in)
+		sizes = append(sizes, len(answer["channels"].([]any)))
+		cursor := dig(t, answer, "response_metadata", "next_cursor").(string)
+		if cursor == "" {
+			break
+		}
+		in.Set("cursor", cursor)
+	}
+	require.Equal(t, []int{1, 1, 1, 0}, sizes, "archived ones take their place on a page")
+
 	own, _, err := w.api.GetConversationsForUser(&slack.GetConversationsForUserParameters{Types: []string{"public_channel", "private_channel"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"C0GENERAL", "C0OLD", "C0OPS", "C0VAULT"}, named(own), "the bot's own")
