@@ -65,7 +65,7 @@ func (s *conversationsAPI) conversationsOpen(c *call) (object, *failure) {
 
 func (s *conversationsAPI) opened(ch *channel, c *call) object {
 	if c.bool("return_im") {
-		return s.payloads.channelJSON(c.in, ch)
+		return s.payloads.fullJSON(c.in, ch)
 	}
 	return object{"id": ch.ID}
 }
@@ -93,8 +93,8 @@ func (s *conversationsAPI) conversationsInfo(c *call) (object, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	o := s.payloads.channelJSON(c.in, ch)
-	if c.bool("include_num_members") && !ch.IM {
+	o := s.payloads.fullJSON(c.in, ch)
+	if c.bool("include_num_members") {
 		o["num_members"] = len(ch.Members)
 	}
 	c.addLocale(o)
@@ -131,8 +131,20 @@ func (s *conversationsAPI) conversationsHistory(c *call) (object, *failure) {
 			found = append(found, m)
 		}
 	}
+	// The newest come first. But with oldest alone it is the page next to it, as the
+	// reference finds a single message: oldest, inclusive and a limit of 1.
+	forward := c.str("latest") == "" && within(c.str("oldest"), "0", "", false) // 0 is as good as none
+	if forward {
+		slices.Reverse(found)
+	}
 	answer, f := s.history(ch, c, found, 100)
 	if f == nil {
+		if page, ok := answer["messages"].([]any); ok && forward {
+			slices.Reverse(page)
+		}
+		if latest := c.str("latest"); latest != "" {
+			answer["latest"] = latest
+		}
 		answer["pin_count"], answer["channel_actions_ts"], answer["channel_actions_count"] = 0, nil, 0
 	}
 	return answer, f

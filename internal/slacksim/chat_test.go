@@ -267,6 +267,17 @@ func TestHistoryIsPaged(t *testing.T) {
 	require.Len(t, newer["messages"], 1)
 	newer = w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}, "oldest": {oldest}, "inclusive": {"true"}})
 	require.Len(t, newer["messages"], 2)
+
+	// The reference's ways to find a single message.
+	first = w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}})
+	eldest := dig(t, first, "messages", 2, "ts").(string)
+	for _, bound := range []string{"oldest", "latest"} {
+		single := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}, bound: {eldest}, "inclusive": {"true"}, "limit": {"1"}})
+		require.Equal(t, eldest, dig(t, single, "messages", 0, "ts"), bound)
+		require.Equal(t, bound == "latest", single["latest"] == eldest)
+	}
+	pages := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}, "oldest": {eldest}, "inclusive": {"true"}, "limit": {"2"}})
+	require.Equal(t, []any{oldest, eldest}, []any{dig(t, pages, "messages", 0, "ts"), dig(t, pages, "messages", 1, "ts")}, "a page has its newest first")
 }
 
 func TestDelete(t *testing.T) {

@@ -134,9 +134,11 @@ func (s *payloads) channelJSON(in *installation, c *channel) object {
 		"context_team_id": s.home(in).ID, "updated": 1700000000000, "is_org_shared": false,
 	}
 	if c.IM {
-		o["user"], o["is_open"] = c.Members[0], true
+		p := s.userByID(c.Members[0])
+		o["user"], o["is_user_deleted"], o["priority"] = c.Members[0], p != nil && p.Deleted, 0
 		return o
 	}
+	o["is_frozen"] = false
 	o["name"], o["name_normalized"] = c.Name, c.Name
 	o["is_channel"], o["is_group"], o["is_private"] = !c.Private, c.Private, c.Private
 	o["is_general"], o["is_shared"], o["is_ext_shared"] = c.ID == "C0GENERAL", len(c.Shared) > 0, s.external(c)
@@ -150,6 +152,22 @@ func (s *payloads) channelJSON(in *installation, c *channel) object {
 	o["is_member"], o["creator"] = c.has(in.botUser), cmp.Or(c.creator, "U0ALICE")
 	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
 	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
+	return o
+}
+
+// fullJSON is a channel by itself, not in a list. The bot has read everything.
+func (s *payloads) fullJSON(in *installation, c *channel) object {
+	o := s.channelJSON(in, c)
+	if !c.IM {
+		return o
+	}
+	o["is_open"], o["last_read"], o["latest"], o["unread_count"], o["unread_count_display"] = true, "0000000000.000000", nil, 0, 0
+	for _, m := range slices.Backward(c.messages) {
+		if m.visibleTo == "" && (m.threadTS == "" || m.threadTS == m.ts || m.broadcast) {
+			o["last_read"], o["latest"] = m.ts, s.messageJSON(c, m, false)
+			break
+		}
+	}
 	return o
 }
 
