@@ -143,6 +143,8 @@ func (a *args) bool(name string) bool {
 		return v
 	case string:
 		return v == "true" || v == "1"
+	case json.Number:
+		return v == "1"
 	}
 	return false
 }

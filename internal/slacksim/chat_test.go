@@ -146,7 +146,7 @@ func TestAReplyIsBroadcastLater(t *testing.T) {
 	root := w.post(t, `[`+divider+`]`)
 	reply := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "thread_ts": root})["ts"].(string)
 	broadcast := func(ts, text string) map[string]any {
-		in := map[string]any{"channel": "C0OPS", "ts": ts, "reply_broadcast": true}
+		in := map[string]any{"channel": "C0OPS", "ts": ts, "reply_broadcast": 1} // as many apps say true
 		if text != "" {
 			in["text"] = text
 		}

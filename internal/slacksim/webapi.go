@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -220,7 +221,7 @@ func (t argType) refuses(v any) string {
 	kind := kindOf(v)
 	switch t {
 	case isBool:
-		if kind != "boolean" && kind != "string" {
+		if kind != "boolean" && kind != "string" && v != json.Number("0") && v != json.Number("1") {
 			return "must provide a boolean"
 		}
 	case isNumber:
