@@ -169,6 +169,9 @@ func (s *chatAPI) chatDelete(c *call) (object, *failure) {
 	return object{"channel": ch.ID, "ts": c.str("ts")}, nil
 }
 
+// chatPostEphemeral shows a message to one person, in a thread only if there is one already.
+//
+// https://docs.slack.dev/reference/methods/chat.postEphemeral
 func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 	k, f := c.contentOf()
 	if f != nil {
@@ -189,8 +192,11 @@ func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 		return nil, fail("no_text")
 	}
 	root, f := ch.replyTo(c.str("thread_ts"))
-	if f != nil {
+	switch {
+	case f != nil:
 		return nil, f
+	case root != "" && len(ch.thread(root)) == 0: // taken, and shown nowhere
+		return object{"message_ts": s.nextTS()}, nil
 	}
 	m := s.messages.store(ch, &message{
 		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),

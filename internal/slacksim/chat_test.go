@@ -320,6 +320,21 @@ func TestEphemeralsAreForOnePersonInTheChannel(t *testing.T) {
 	require.Empty(t, seen, "lost when the client starts again")
 }
 
+func TestAnEphemeralMessageDoesNotBeginAThread(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	root := w.post(t, `[`+divider+`]`)
+	whisper := map[string]any{"channel": "C0OPS", "user": "U0BOB", "text": "x", "thread_ts": root}
+	require.NotEmpty(t, w.call(t, "chat.postEphemeral", whisper)["message_ts"])
+	seen, err := w.Messages("bob", "ops", root)
+	require.NoError(t, err)
+	require.Len(t, seen, 1, "Slack takes it and shows it nowhere")
+	require.Equal(t, true, w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "thread_ts": root})["ok"])
+	require.NotEmpty(t, w.call(t, "chat.postEphemeral", whisper)["message_ts"])
+	seen, err = w.Messages("bob", "ops", root)
+	require.NoError(t, err)
+	require.Len(t, seen, 3)
+}
+
 func TestPermalinkAndReactions(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, `[`+divider+`]`)
