@@ -78,7 +78,7 @@ func TestConversationsThroughSlackGo(t *testing.T) {
 	require.Equal(t, dm.ID, channel)
 	im := dig(t, w.form(t, "conversations.info", url.Values{"channel": {dm.ID}, "include_num_members": {"true"}}), "channel").(map[string]any)
 	require.Equal(t, "for you", dig(t, im, "latest", "text"))
-	require.EqualValues(t, []any{2.0, 0.0, false, true}, []any{im["num_members"], im["unread_count"], im["is_user_deleted"], im["is_open"]})
+	require.Equal(t, []any{2.0, 0.0, false, true}, []any{im["num_members"], im["unread_count"], im["is_user_deleted"], im["is_open"]})
 	seen, err := w.Messages("bob", dm.ID, "")
 	require.NoError(t, err)
 	require.Equal(t, "for you", seen[0].Text)
