@@ -161,6 +161,9 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
 	}
+	if who.BotID == "" { // Slack takes tokens of people, and of the app as such, too
+		return nil, errors.New(`SLACK_BOT_TOKEN is not the token of a bot: copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`)
+	}
 	byChannel, anywhere := map[string]string{}, ""
 	for _, a := range c.Agents {
 		for _, ch := range a.Channels {

@@ -148,6 +148,19 @@ func TestAWrongAppTokenFailsTheStart(t *testing.T) {
 	require.NotContains(t, p.out.String(), "xapp-1-other")
 }
 
+// Slack says of an app-level token that it is right, too.
+func TestAnotherKindOfTokenFailsTheStart(t *testing.T) {
+	w := newSocketWorld(t)
+	for i, pair := range w.env {
+		if strings.HasPrefix(pair, "SLACK_BOT_TOKEN=") {
+			w.env[i] = "SLACK_BOT_TOKEN=" + w.slack.AppToken()
+		}
+	}
+	p := w.launch()
+	require.Error(t, p.cmd.Wait())
+	require.Contains(t, p.out.String(), "SLACK_BOT_TOKEN is not the token of a bot")
+}
+
 func TestCheckLooksAtSocketMode(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{SocketMode: true})
 	delete(i.env, "SLACK_SIGNING_SECRET")

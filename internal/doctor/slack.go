@@ -39,7 +39,11 @@ func (c *checker) checkSlack(ctx context.Context) {
 		return
 	}
 	if who.BotID == "" {
-		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "Slack: SLACK_BOT_TOKEN belongs to the person %s, not to the bot", who.User)
+		whose := "is not the token of a bot"
+		if who.User != "" {
+			whose = "belongs to the person " + who.User + ", not to the bot"
+		}
+		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "Slack: SLACK_BOT_TOKEN %s", whose)
 		return
 	}
 	c.fine("Slack: the bot is @%s in %s (%s)", who.User, who.Team, who.TeamID)

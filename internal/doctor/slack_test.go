@@ -22,8 +22,8 @@ func TestCheckOfSlack(t *testing.T) {
 		"a wrong token": {slacksim.Config{}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xoxb-other" }, []string{
 			"problem          Slack: cannot find out who the bot is (auth.test): invalid_auth", `-> copy the "Bot User OAuth Token"`,
 		}},
-		"a token of another kind": {slacksim.Config{}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xapp-1-tell" }, []string{
-			"SLACK_BOT_TOKEN: this is not a bot token", "not_allowed_token_type",
+		"a token of another kind": {slacksim.Config{AppToken: "xapp-1-tell"}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xapp-1-tell" }, []string{
+			"SLACK_BOT_TOKEN: this is not a bot token", "Slack: SLACK_BOT_TOKEN is not the token of a bot\n",
 		}},
 		"Slack is not there": {slacksim.Config{}, func(i *installation) { i.env["SLACK_API_URL"] = "http://127.0.0.1:1/api/" }, []string{
 			"Slack: cannot find out who the bot is", "-> check SLACK_API_URL, and that this machine can reach it",
