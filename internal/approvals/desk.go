@@ -159,6 +159,7 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 			after, events, err := next.batch.Apply(cmd)
 			if err != nil {
 				refused[i] = err
+				next.remember = next.remember || errors.Is(err, ErrDecided)
 				continue
 			}
 			next.batch, next.events = after, append(next.events, events...)

@@ -184,3 +184,38 @@ func TestAVerdictThatIsDeliveredAgainAfterItWasTakenBackDecidesNothing(t *testin
 		require.Equal(t, b.Version+2, after.Batch.Version, name)
 	}
 }
+
+func TestAVerdictThatWasRefusedStaysRefusedWhenItIsDeliveredAgain(t *testing.T) {
+	b := open(t, Requirement{Quorums: []Quorum{of(2, "ann", "bo")}, Deny: 2})
+	d := deskOn(stored(t, b))
+	face := func() Case {
+		b, err := d.Batch(t.Context(), b.ID)
+		require.NoError(t, err)
+		c, err := d.Case(t.Context(), b, theCall, b.Approvals[0].Call.Digest, known("ann"))
+		require.NoError(t, err)
+		return c
+	}
+	_, err := d.DecideCase(t.Context(), face(), "r1", Approve, "")
+	require.NoError(t, err)
+	for range 2 {
+		_, err = d.DecideCase(t.Context(), face(), "r2", Deny, "")
+		require.ErrorIs(t, err, ErrDecided)
+		_, skipped, err := d.DecideAll(t.Context(), b.ID, "r3", []Decide{say(b, "ann", Deny)})
+		require.NoError(t, err)
+		require.ErrorIs(t, skipped[0].Err, ErrDecided)
+	}
+	_, err = d.RetractCase(t.Context(), face(), "r4")
+	require.NoError(t, err)
+
+	after, err := d.DecideCase(t.Context(), face(), "r2", Deny, "")
+	require.NoError(t, err)
+	require.Empty(t, after.Approval.Decisions)
+	all, skipped, err := d.DecideAll(t.Context(), b.ID, "r3", []Decide{say(b, "ann", Deny)})
+	require.NoError(t, err)
+	require.Empty(t, all.Approvals[0].Decisions)
+	require.ErrorIs(t, skipped[0].Err, ErrAnswered)
+
+	after, err = d.DecideCase(t.Context(), face(), "r5", Deny, "")
+	require.NoError(t, err)
+	require.Len(t, after.Approval.Decisions, 1, "another press counts")
+}

@@ -20,7 +20,8 @@ type change struct {
 	args   map[Digest]json.RawMessage
 	keep   time.Duration
 
-	remember bool // the request, though there are no events
+	remember bool  // the request, though there are no events
+	refused  error // the answer to a request that is remembered as refused
 }
 
 // commits loads batches, changes them and commits what they became: a lost race
@@ -47,12 +48,15 @@ func (c commits) decideOn(ctx context.Context, b Batch, r RequestID, cmd Decide)
 	return Batch{}, err
 }
 
-// decide is apply for a decision. The request of one that its person had made before is
-// remembered too: it must not count when it arrives again after that decision was taken
-// back.
+// decide is apply for a decision. The request of one whose person had decided before is
+// remembered too, whether they had said the same or the opposite: it must not count when
+// it arrives again after that decision was taken back.
 func (c commits) decide(ctx context.Context, id BatchID, r RequestID, cmd Decide) (Batch, error) {
 	return c.move(ctx, id, r, func(b Batch) (change, error) {
 		next, events, err := b.Apply(cmd)
+		if errors.Is(err, ErrDecided) {
+			return change{batch: b, remember: true, refused: err}, nil
+		}
 		return change{batch: next, events: events, remember: true}, err
 	})
 }
@@ -96,6 +100,9 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 			}
 		default:
 			b, err = next.batch, c.commit(ctx, r, b, next)
+		}
+		if err == nil {
+			err = next.refused
 		}
 		if err == nil {
 			return b, nil

@@ -28,11 +28,11 @@ var (
 )
 
 // A linearState is what the specification knows of the call. It is written down
-// without the core: a set of decisions, and which requests were carried out.
+// without the core: a set of decisions, and which requests were answered.
 type linearState struct {
 	version   int64 // commits since the call was opened
 	decisions [4]Verdict
-	carried   uint64 // bits of request ids
+	carried   uint64 // bits of the ids of requests that count no more
 }
 
 func (s linearState) count(v Verdict) (n int) {
@@ -65,7 +65,7 @@ type linearInput struct {
 // A linearOutput is what it was told.
 type linearOutput struct {
 	unknown   bool  // nothing: the change may have been made or not
-	refused   error // nothing was changed
+	refused   error // no decision was changed
 	status    Status
 	version   int64
 	decisions [4]Verdict
@@ -73,11 +73,15 @@ type linearOutput struct {
 
 // does returns the state after the input, or why it is refused.
 func (s linearState) does(in linearInput) (linearState, error) {
-	if in.request == 0 || s.carried&(1<<in.request) != 0 {
-		return s, nil
-	}
 	own := s.decisions[in.who]
 	switch {
+	case in.request == 0:
+		return s, nil
+	case s.carried&(1<<in.request) != 0:
+		if s.status() == Pending && in.verdict != "" && own != "" && own != in.verdict {
+			return s, ErrDecided
+		}
+		return s, nil
 	case s.status() != Pending:
 		return s, ErrSettled
 	case in.verdict == "" && own == "":
@@ -86,6 +90,7 @@ func (s linearState) does(in linearInput) (linearState, error) {
 		s.carried |= 1 << in.request // nothing changes, but the request is remembered
 		return s, nil
 	case in.verdict != "" && own != "":
+		s.carried |= 1 << in.request // so that it stays refused
 		return s, ErrDecided
 	}
 	s.decisions[in.who] = in.verdict
@@ -107,7 +112,7 @@ var linearModel = (&porcupine.NondeterministicModel{
 			if refused == nil || !errors.Is(out.refused, refused) {
 				return nil
 			}
-			return []any{s}
+			return []any{next}
 		case out.status != next.status() || out.version != next.version || out.decisions != next.decisions:
 			return nil
 		}

@@ -231,12 +231,12 @@ func TestAnAnswerThatWasTakenBackDoesNotCountAgain(t *testing.T) {
 	require.NoError(t, err)
 
 	got := short(read(t, c.answer(message, part)).all())
-	require.Contains(t, got, "You took this decision back")
+	require.Contains(t, got, "You took a decision back")
 	require.NotContains(t, got, "counts")
 	require.Zero(t, decisions())
 	r := c.do(http.MethodPost, at, object{"approved": true, "reason": "because"})
 	require.Equal(t, http.StatusConflict, r.code)
-	require.Contains(t, body(t, r), "You took this decision back")
+	require.Contains(t, body(t, r), "You took a decision back")
 	require.Zero(t, decisions())
 	require.Equal(t, http.StatusOK, c.do(http.MethodPost, at, object{"approved": true, "reason": "on second thoughts"}).code)
 	require.Equal(t, 1, decisions(), "what is said anew counts")
@@ -266,7 +266,7 @@ func TestAnAnswerThatWasTakenBackNeverCountsAgain(t *testing.T) {
 	require.Contains(t, short(read(t, c.answer(message, part)).all()), "counts")
 	back(alice, "back")
 	w.pass(11 * time.Minute)
-	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took this decision back")
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took a decision back")
 	x, err := w.caseOf(t.Context(), bob, "a")
 	require.NoError(t, err)
 	require.Empty(t, x.Approval.Decisions)
@@ -289,9 +289,32 @@ func TestAnAnswerThatRepeatedADecisionDoesNotCountOnceThatIsTakenBack(t *testing
 	_, err = w.desk.RetractCase(t.Context(), x, "back")
 	require.NoError(t, err)
 
-	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took this decision back")
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took a decision back")
 	require.NoError(t, w.decide(t.Context(), bob, "a", approvals.Approve, ""))
 	require.Empty(t, w.executed(), "alice does not approve it any more")
+}
+
+// An answer that was refused, because its person had said the opposite, does not count
+// later either, when that decision was taken back.
+func TestAnAnswerThatContradictedADecisionDoesNotCountOnceThatIsTakenBack(t *testing.T) {
+	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) { c.Hold = 200 * time.Millisecond })
+	c := w.client(alice)
+	message, asked := c.ask("two:a")
+	part := responded("two", "c0.0.0", asked["c0.0.0"], false, "a")
+	require.NoError(t, w.decide(t.Context(), alice, "a", approvals.Approve, ""))
+	for range 2 {
+		require.Contains(t, short(read(t, c.answer(message, part)).all()), "already decided otherwise")
+	}
+	x, err := w.caseOf(t.Context(), alice, "a")
+	require.NoError(t, err)
+	_, err = w.desk.RetractCase(t.Context(), x, "back")
+	require.NoError(t, err)
+
+	require.Contains(t, short(read(t, c.answer(message, part)).all()), "You took a decision back")
+	x, err = w.caseOf(t.Context(), alice, "a")
+	require.NoError(t, err)
+	require.Equal(t, approvals.Pending, x.Approval.Status)
+	require.Empty(t, x.Approval.Decisions)
 }
 
 func TestAnAnswerInAMessageThatIsNotOfTheChatIsNotTaken(t *testing.T) {

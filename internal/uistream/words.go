@@ -14,7 +14,7 @@ const (
 	wordsEdited     = "The arguments in your answer aren't those of the call. Nothing changed, and nothing was run. Reload the chat."
 	wordsStale      = "Someone edited the arguments after you were asked. Nothing was decided. Read the new ones, then decide."
 	wordsCounted    = "Your approval counts. The call needs more approvals."
-	wordsTakenBack  = "You took this decision back, so it doesn't count. Nothing changed. To decide again, use the card in Slack."
+	wordsTakenBack  = "You took a decision back, so this answer doesn't count. Nothing changed. To decide again, use the card in Slack."
 	wordsDenied     = "Your denial counts. More people must deny the call before it is denied."
 	wordsUnfinished = "The agent did not finish this call. Nothing was run."
 	wordsTooLong    = "Your reason is too long. Nothing changed. Decide again with a shorter one."
@@ -51,7 +51,7 @@ func explain(err error, v approvals.Verdict) (text string, known bool) {
 	case errors.Is(err, approvals.ErrReasonNeeded):
 		return "This approval needs a reason. Nothing changed.", true
 	case errors.Is(err, approvals.ErrDecided):
-		return "You already decided otherwise. Nothing changed. Take that back in Slack first.", true
+		return "You already decided otherwise. Nothing changed. To decide again, take that back in Slack, and use the card there.", true
 	case errors.Is(err, approvals.ErrConflict):
 		return "Several people are deciding right now. Nothing changed. Try again in a moment.", true
 	case errors.Is(err, context.DeadlineExceeded):
