@@ -354,3 +354,24 @@ func TestACallThatOnlyTheStreamShowsIsReturned(t *testing.T) {
 		}
 	}
 }
+
+// Calls that nobody approved have no approval by which they could be told apart.
+func TestACallThatOnlyTheStreamShowsIsReturnedBesideAnotherOfItsTool(t *testing.T) {
+	item := func(id, more string) string {
+		return `{"type":"mcp_call","id":"` + id + `","server_label":"docs","name":"ask","arguments":"{}"` + more + `}`
+	}
+	begun := func(id string) string {
+		return `data: {"type":"response.output_item.added","item":` + item(id, `,"status":"in_progress"`) + "}\n\n"
+	}
+	for ended, left := range map[string][]approvals.ToolCallID{"one": {"two"}, "another": {"two"}} {
+		got, err := responsesOnce(t, begun("one")+begun("two")+end("completed", `{"status":"completed","output":[`+item(ended, `,"output":"ok"`)+`]}`))
+		require.NoError(t, err)
+		var ids []approvals.ToolCallID
+		for _, p := range got.Parts[1:] {
+			c := p.(agentrun.ProviderCall)
+			require.True(t, c.Unsure)
+			ids = append(ids, c.ID)
+		}
+		require.Equal(t, left, ids, ended)
+	}
+}

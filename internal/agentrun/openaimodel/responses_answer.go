@@ -18,6 +18,7 @@ type responsesAnswer struct {
 	unlisted func(label string) // the provider could not list the tools of that server
 	said     bool
 	called   []agentrun.ProviderCall // see [answer.ran]
+	streamed int                     // how many of them came before the last event
 	end      *finished
 
 	progress progress
@@ -99,6 +100,7 @@ func (a *responsesAnswer) add(raw []byte) error {
 	if want := strings.TrimPrefix(e.Type, "response."); a.end.Status != want {
 		return malformed("the response of %s has the status %.40q", e.Type, a.end.Status)
 	}
+	a.streamed = len(a.called)
 	for _, raw := range a.end.Output {
 		var i item
 		if json.Unmarshal(raw, &i) == nil {

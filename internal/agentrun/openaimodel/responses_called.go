@@ -27,15 +27,20 @@ func (a *responsesAnswer) see(i item) {
 		},
 		ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed, Unsure: unsure,
 	}
-	at := slices.IndexFunc(a.called, func(known agentrun.ProviderCall) bool {
-		return known.ID == c.ID && (c.ID != "" || known.Name == c.Name)
-	})
+	at := indexOf(a.called, c)
 	switch {
 	case at >= 0 && (!unsure || a.called[at].Unsure):
 		a.called[at] = c
 	case at < 0 && len(a.called) < maxItems:
 		a.called = append(a.called, c)
 	}
+}
+
+// indexOf is where the call is among others, or -1.
+func indexOf(in []agentrun.ProviderCall, c agentrun.ProviderCall) int {
+	return slices.IndexFunc(in, func(x agentrun.ProviderCall) bool {
+		return seenID(string(x.ID)) == seenID(string(c.ID)) && (c.ID != "" || x.Name == c.Name)
+	})
 }
 
 // seenID is the id of a call of the provider, which the log and the journal have.
@@ -60,17 +65,32 @@ func (a *responsesAnswer) argue(raw []byte) {
 }
 
 // leftOut are the calls that the provider began and that its last event does not have,
-// also not under another id.
+// also not under another id: one that only the last event has stands for one of the stream.
 func (a *responsesAnswer) leftOut(listed []agentrun.ResponsePart) []agentrun.ResponsePart {
-	var parts []agentrun.ResponsePart
-	for _, c := range a.called {
-		if !slices.ContainsFunc(listed, func(p agentrun.ResponsePart) bool {
-			l, ok := p.(agentrun.ProviderCall)
-			return ok && (seenID(string(l.ID)) == c.ID || l.Name == c.Name && l.ApprovalRequest == c.ApprovalRequest)
-		}) {
-			c.Failed, c.Unsure = true, true
-			parts = append(parts, c)
+	var ended, renamed []agentrun.ProviderCall
+	streamed := a.called[:a.streamed]
+	for _, p := range listed {
+		if c, ok := p.(agentrun.ProviderCall); ok {
+			ended = append(ended, c)
+			if indexOf(streamed, c) < 0 {
+				renamed = append(renamed, c)
+			}
 		}
+	}
+	var parts []agentrun.ResponsePart
+	for _, c := range streamed {
+		if indexOf(ended, c) >= 0 {
+			continue
+		}
+		at := slices.IndexFunc(renamed, func(x agentrun.ProviderCall) bool {
+			return x.Name == c.Name && x.ApprovalRequest == c.ApprovalRequest
+		})
+		if at >= 0 {
+			renamed = slices.Delete(renamed, at, at+1)
+			continue
+		}
+		c.Failed, c.Unsure = true, true
+		parts = append(parts, c)
 	}
 	return parts
 }
