@@ -21,7 +21,7 @@ type Case struct {
 	Batch    Batch
 	Approval Approval
 	Decision Decision // without verdict and reason; its digest is of the arguments that were shown
-	Repeated bool     // the person had decided the same before, by another request; nothing was changed
+	Repeated bool     // the person had decided the same before, and this request is new; nothing was changed
 }
 
 // Case finds the call in the batch and resolves the person. shown is the digest

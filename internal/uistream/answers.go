@@ -199,7 +199,7 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 			return o, nil
 		}
 	}
-	if !c.Repeated {
+	if d, ok := o.approval.DecisionBy(user); ok && d.At.Equal(c.Decision.At) { // made just now
 		s.c.Log.InfoContext(ctx, "decided on the web", slog.String("user", string(user)), slog.String("batch", string(o.batch.ID)),
 			slog.String("verdict", string(a.verdict)), slog.String("status", string(o.approval.Status)))
 	}

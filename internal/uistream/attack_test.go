@@ -1,10 +1,13 @@
 package uistream_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -315,6 +318,30 @@ func TestAnAnswerThatContradictedADecisionDoesNotCountOnceThatIsTakenBack(t *tes
 	require.NoError(t, err)
 	require.Equal(t, approvals.Pending, x.Approval.Status)
 	require.Empty(t, x.Approval.Decisions)
+}
+
+// Operators count decisions by the log.
+func TestADecisionIsLoggedOnceHoweverOftenItsAnswerIsSent(t *testing.T) {
+	var logged decisionsLogged
+	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) {
+		c.Hold, c.Log = 200*time.Millisecond, slog.New(slog.NewTextHandler(&logged, nil))
+	})
+	c := w.client(alice)
+	message, asked := c.ask("two:a")
+	for range 3 {
+		require.Contains(t, short(read(t, c.answer(message, responded("two", "c0.0.0", asked["c0.0.0"], true, "a"))).all()), "counts")
+	}
+	require.EqualValues(t, 1, logged.Load())
+}
+
+// decisionsLogged counts the decisions in a log.
+type decisionsLogged struct{ atomic.Int64 }
+
+func (n *decisionsLogged) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("decided on the web")) {
+		n.Add(1)
+	}
+	return len(line), nil
 }
 
 func TestAnAnswerInAMessageThatIsNotOfTheChatIsNotTaken(t *testing.T) {
