@@ -328,8 +328,10 @@ func TestACallThatRunsGoesOnWithoutItsCaller(t *testing.T) {
 	c := p.client(token)
 	ctx, leave := context.WithCancel(t.Context())
 	c.call(ctx, "srv_write", `{"n":1}`, true)
-	p.decide(<-p.watch.asked, "bob", approvals.Approve, "")
+	q := <-p.watch.asked
+	p.decide(q, "bob", approvals.Approve, "")
 	<-began
+	require.Equal(t, approvals.Claimed, p.batch(q).Execution.State, "the card does not say that the approval is unused")
 	leave()
 	require.Contains(t, c.now("srv_write", `{"n":1}`).text(), "it has no result yet")
 	elsewhere := w.start().client(token).call(t.Context(), "srv_write", `{"n":1}`, true)

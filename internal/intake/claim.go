@@ -226,7 +226,7 @@ func (s *Service) changeHere(ctx context.Context, c Client, id approvals.RunID, 
 // by shows it.
 func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) {
 	i := x.rec.call(call)
-	if i < 0 || x.rec.Calls[i].ClaimedAt.IsZero() || x.rec.Here { // what is executed here is known from the journal
+	if i < 0 || x.rec.Calls[i].ClaimedAt.IsZero() {
 		return
 	}
 	kept := x.rec.Calls[i]

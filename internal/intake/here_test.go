@@ -31,7 +31,7 @@ func TestWhoAsksAgainFindsWhatIsExecutedHereUntilSomebodyWasTold(t *testing.T) {
 		require.False(t, found.Calls[0].Answered)
 	}
 	a, _ := mustBatch(w, first).Approval("toolu_a")
-	require.Empty(t, a.Execution.State, "what becomes of it, the journal says")
+	require.Equal(t, approvals.Claimed, a.Execution.State, "until the journal says what becomes of it")
 	other := claude
 	other.Name = "codex"
 	_, err = w.Answered(ctx, other, first.ID)
