@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
 )
 
@@ -215,6 +216,13 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 	}
 	first := drawn(t, nine)
 	require.Contains(t, first.Message(noon).Text.String(), " asked ops for calls 1 to 8 of 9: 1. Refund", "the request is larger than its card")
+	last := first
+	last.Part = 1
+	require.Contains(t, last.Message(noon).Text.String(), " asked ops for call 9 of 9: Refund 5.00 EUR to ACME.")
+	require.Contains(t, shownText(t, last), "Call 9 of 9. The agent continues when all 9 calls are decided.")
+	review, err := json.Marshal(card.ReviewView(first, noon, blockkit.Mrkdwn{}, ""))
+	require.NoError(t, err)
+	require.Contains(t, string(review), "Calls after these: call 9 of 9")
 	sooner := refund("c2", "500")
 	sooner.Ask.Requirement.Deadline = sooner.Ask.Requirement.Deadline.Add(-time.Hour)
 	apart := drawn(t, []approvals.Deferral{refund("c1", "500"), sooner}).Message(noon).Text.String()
@@ -227,6 +235,34 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 	require.Contains(t, text, "Approved by <@U0BOB>. Failed.")
 	require.NotContains(t, text, "Waiting")
 	require.Contains(t, golden(t)["hostile"].Message(noon).Text.String(), "&lt;!channel&gt;")
+}
+
+// What the agent waits for is said of what is still open alone.
+func TestACardSaysWhatTheAgentStillWaitsFor(t *testing.T) {
+	one, two := refund("c1", "500"), refund("c2", "500")
+	both := says("U0BOB", approvals.Approve, two, "")
+	waits := func(results int, calls []approvals.Deferral, cmds ...approvals.Command) string {
+		c := drawn(t, calls, cmds...)
+		for i := range 2 {
+			c.Batch.Calls = append(c.Batch.Calls, approvals.External{})
+			if i < results {
+				c.Batch.Calls[i].Result = approvals.ToolReturn{}
+			}
+		}
+		return shownTextAt(t, c, noon.Add(time.Hour))
+	}
+	only := []approvals.Deferral{one}
+	require.Contains(t, waits(0, only), "The agent waits for this decision. It also waits for 2 calls to run elsewhere.")
+	require.Contains(t, waits(1, only), "The agent waits for this decision. It also waits for 1 call to run elsewhere.")
+	decided := waits(1, only, says("U0BOB", approvals.Approve, one, ""))
+	require.Contains(t, decided, "The agent waits for 1 call to run elsewhere.")
+	require.NotContains(t, decided, "waits for this decision")
+	all := waits(0, []approvals.Deferral{one, two}, says("U0BOB", approvals.Approve, one, ""), both)
+	require.Contains(t, all, "Not run yet: the agent also waits for calls that run elsewhere.")
+	require.NotContains(t, all, "when both calls are decided")
+	overdue := waits(2, []approvals.Deferral{until(one, noon.Add(time.Minute), false)})
+	require.Contains(t, overdue, "Expired")
+	require.NotContains(t, overdue, "The agent waits")
 }
 
 // What became of a call is said from what is recorded, and nothing is promised

@@ -74,7 +74,7 @@ func (r row) notYet() string {
 	switch {
 	case r.Batch.Executor != "" && !until.IsZero() && !r.now.Before(until):
 		return sayNotUsedInTime
-	case !r.Batch.Settled() && len(r.Batch.Approvals) > 1:
+	case len(Open(r.Batch).Calls) > 0:
 		return sayNotRunUntil + everyCall(len(r.Batch.Approvals)) + " are decided."
 	case !r.Batch.Settled():
 		return sayNotRunElsewhere

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -22,9 +23,12 @@ func (r row) footer() slack.Block {
 		}
 		said = append(said, expires)
 	}
+	names := func(q approvals.Quorum) bool { return len(q.From.Users)+len(q.From.Groups) > 0 }
 	switch deny := max(q.Deny, 1); {
-	case a.InDoubt() && len(q.Quorums) == 0:
-		said = append(said, blockkit.Ours(sayDoubtNobody))
+	case !slices.ContainsFunc(q.Quorums, names):
+		if a.InDoubt() || len(q.Vetoes) == 0 {
+			said = append(said, blockkit.Ours(sayNobodyDecides))
+		}
 	case a.InDoubt():
 		said = append(said, blockkit.Ours(sayDoubtOne))
 	case deny == 1:
@@ -44,8 +48,9 @@ func (r row) footer() slack.Block {
 	if editors := a.Editors(); len(editors) > 0 && !q.EditorMaySign {
 		said = append(said, blockkit.Ours(sayEditedIt, Names(editors)))
 	}
+	said = append(said, r.digests())
 	said[0] = said[0].Capitalized()
-	elements := []slack.MixedElement{blockkit.Join(append(said, r.digests()), " · ").Object()}
+	elements := []slack.MixedElement{blockkit.Join(said, " · ").Object()}
 	for i, v := range q.Vetoes {
 		if a.InDoubt() {
 			break // a veto is of no use: it has run or not

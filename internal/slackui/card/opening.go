@@ -58,11 +58,8 @@ func (o opening) asks() []blockkit.Para {
 func (o opening) waits() string {
 	n := len(o.Batch.Approvals)
 	elsewhere := ""
-	if ext := len(o.Batch.Calls); ext > 0 {
-		elsewhere = sayElsewhere + blockkit.Count(ext, "call") + " to run elsewhere."
-		if who := o.Fulfillers.Named(o.Batch); who != "" {
-			elsewhere = sayElsewhere + who + " to run " + blockkit.Count(ext, "call") + "."
-		}
+	if who := o.elsewhere(); who != "" {
+		elsewhere = sayElsewhere + who
 	}
 	switch {
 	case o.Batch.Settled() && o.executed():
@@ -74,19 +71,40 @@ func (o opening) waits() string {
 		return o.over() + sayAskerGetsIt
 	case o.Batch.Settled():
 		return o.over() + sayContinuesIn + o.itsThread() + "."
+	case !o.undecided():
+		if who := o.elsewhere(); who != "" {
+			return sayWaitsElsewhere + who
+		}
+		return ""
 	case n == 1:
 		return sayWaits + elsewhere
 	case n > CallsPerCard:
-		return "Calls " + o.partOf(n) +
-			sayContinuesWhenPart + everyCall(n) + " are decided." + elsewhere
+		return partOf(o.Batch, "Call", o.Part) + sayContinuesWhenPart + everyCall(n) + " are decided." + elsewhere
 	}
 	return sayContinuesWhen + everyCall(n) + " are decided." + elsewhere
 }
 
-// partOf says which calls of n are on this card.
-func (d *drawing) partOf(n int) string {
-	from := d.Part * CallsPerCard
-	return blockkit.Number(from+1) + " to " + blockkit.Number(from+len(d.OnCard())) + " of " + blockkit.Number(n)
+// undecided reports whether people can still decide a call of the batch. Of a call
+// whose time has run out, the batch says so only later.
+func (d *drawing) undecided() bool {
+	return slices.ContainsFunc(d.Batch.Approvals, func(a approvals.Approval) bool { return a.OpenAt(d.now) })
+}
+
+// elsewhere says which external calls of the batch are still to run, and who runs them.
+func (o opening) elsewhere() string {
+	left := 0
+	for _, c := range o.Batch.Calls {
+		if c.Result == nil {
+			left++
+		}
+	}
+	if left == 0 {
+		return ""
+	}
+	if who := o.Fulfillers.Named(o.Batch); who != "" {
+		return who + " to run " + blockkit.Count(left, "call") + "."
+	}
+	return blockkit.Count(left, "call") + " to run elsewhere."
 }
 
 // over says whether people decided all calls.

@@ -30,16 +30,20 @@ func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack
 	}
 }
 
-// partOf says which calls of the batch a card has.
-func partOf(b approvals.Batch, part int) string {
+// partOf says which calls of the batch a card has; call is that word.
+func partOf(b approvals.Batch, call string, part int) string {
 	n := len(b.Approvals)
-	return fmt.Sprintf("calls %d to %d of %d", part*CallsPerCard+1, min(n, (part+1)*CallsPerCard), n)
+	first, last := part*CallsPerCard+1, min(n, (part+1)*CallsPerCard)
+	if first == last {
+		return fmt.Sprintf("%s %d of %d", call, last, n)
+	}
+	return fmt.Sprintf("%ss %d to %d of %d", call, first, last, n)
 }
 
 // cardButtons are the buttons that lead to other cards, or nil if there is none.
 func (c Card) cardButtons() slack.Block {
 	elements := blockkit.Turns(c.Part, Parts(c.Batch), "Calls before these", "Calls after these", func(to int, label string) *blockkit.ButtonElement {
-		return blockkit.Button(ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), label, label+": "+partOf(c.Batch, to))
+		return blockkit.Button(ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), label, label+": "+partOf(c.Batch, "call", to))
 	})
 	if !c.Last {
 		elements = append(elements, blockkit.Button(string(ref.ActionNext), "next", sayNext, sayNextSpoken))

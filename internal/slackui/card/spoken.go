@@ -19,13 +19,16 @@ const summariesSpoken = 3
 func (d *drawing) sentence() blockkit.Fallback {
 	calls := d.OnCard()
 	said := blockkit.Ours("%s asked ", blockkit.Person(d.Batch.Requester)).Fallback().Then(blockkit.Escape(blockkit.Brief(d.Batch.Agent, 60)))
-	if len(calls) == 1 {
+	which := blockkit.Count(len(calls), "call")
+	if len(d.Batch.Approvals) > CallsPerCard {
+		which = partOf(d.Batch, "call", d.Part)
+	}
+	switch {
+	case len(d.Batch.Approvals) == 1:
 		said = said.Then(blockkit.Escape(": " + d.Summary(calls[0]) + "."))
-	} else {
-		which := blockkit.Count(len(calls), "call")
-		if n := len(d.Batch.Approvals); n > CallsPerCard {
-			which = "calls " + d.partOf(n)
-		}
+	case len(calls) == 1:
+		said = said.Then(blockkit.Escape(" for " + which + ": " + d.Summary(calls[0]) + "."))
+	default:
 		said = said.Then(blockkit.Escape(" for " + which + ":"))
 		for i, a := range calls {
 			if i == summariesSpoken {

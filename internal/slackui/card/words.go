@@ -28,6 +28,7 @@ const (
 	sayContinuesWhenPart = ". The agent continues when "
 	sayContinuesIn       = " The agent continues in "
 	sayElsewhere         = " It also waits for "
+	sayWaitsElsewhere    = "The agent waits for "
 	sayAskerGetsIt       = " The agent that asked gets the answer."
 )
 
@@ -207,7 +208,7 @@ const (
 	sayStoppedBefore      = ", and Countersign stopped before it ended."
 	sayReportedLate       = "Reported late: "
 	sayDoubtExpires       = "Expires %s and then won't run again"
-	sayDoubtNobody        = "nobody can decide it"
+	sayNobodyDecides      = "nobody can decide it"
 	sayDoubtOne           = "one approver can give it up"
 	sayAgainOpens         = "Not everything is shown. Run it again opens all of it, and you approve there."
 	sayWaitingForDecision = " Waiting for a decision from %s."
