@@ -102,6 +102,7 @@ func golden(tb testing.TB) map[string]card.Card {
 		"hostile":      drawn(tb, []approvals.Deferral{hostile}),
 		"nobody":       drawn(tb, []approvals.Deferral{nobody}),
 		"long":         drawn(tb, []approvals.Deferral{call("c7", "write_file", `{"path":"a.txt","content":"`+strings.Repeat("0123456789", 20_480)+`","mode":"overwrite"}`, sre)}),
+		"lines":        drawn(tb, []approvals.Deferral{call("c7", "bash", `{"command":"set -e`+strings.Repeat(`\necho ok`, 40)+`\nrm -rf /srv/data"}`, sre)}),
 		"keys":         drawn(tb, []approvals.Deferral{call("c8", "configure", keys(100), sre)}),
 		"eight":        drawn(tb, apart(8)),
 		"same":         together(tb, noon.Add(4*time.Hour)),

@@ -251,16 +251,48 @@ func HiddenValue(raw json.RawMessage) string {
 // Shorten keeps the beginning and the end of a text and says between them how
 // much it left out. It keeps the end because a harmful part may follow a long
 // harmless start.
-func Shorten(s string, most int) (short string, left int) {
+func Shorten(s string, most int) (short string, left int) { return shorten(s, most, 0) }
+
+// shorten is [Shorten], which also keeps no more lines than this, if it is not zero.
+func shorten(s string, most, lines int) (short string, left int) {
 	total := utf8.RuneCountInString(s)
-	if total <= most {
+	tall := lines > 0 && strings.Count(s, "\n") >= lines
+	if total <= most && !tall {
 		return s, 0
 	}
 	head, _ := Cut(s, most-most/4)
 	tail := LastRunes(s, most/4)
+	if tall {
+		head = head[:afterLines(head, lines-lines/4)]
+		tail = lastLines(tail, lines/4)
+	}
 	tail = s[afterRemark(s, len(s)-len(tail)):]
 	left = total - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
 	return head + fmt.Sprintf(" ⟦%s left out⟧ ", Count(left, "character")) + tail, left
+}
+
+// afterLines returns where the first n lines of s end.
+func afterLines(s string, n int) int {
+	end := 0
+	for range n {
+		i := strings.IndexByte(s[end:], '\n')
+		if i < 0 {
+			return len(s)
+		}
+		end += i + 1
+	}
+	return end
+}
+
+// lastLines returns the last n lines of s.
+func lastLines(s string, n int) string {
+	start := len(s)
+	for range n {
+		if start = strings.LastIndexByte(s[:start], '\n'); start < 0 {
+			return s
+		}
+	}
+	return s[start+1:]
 }
 
 // LastRunes returns the last n runes of s.

@@ -11,6 +11,7 @@ import (
 // A Detail says how much of a call is shown.
 type Detail struct {
 	Value int  // runes of one argument
+	Lines int  // lines of one argument; zero: any
 	Keys  int  // arguments of one call
 	Words int  // runes of what the policy or a person wrote
 	Uncut bool // keys are never cut
@@ -53,7 +54,7 @@ func DrawArguments(args []Argument, d Detail) (out []ArgumentBox, incomplete boo
 			flush()
 			return append(out, ArgumentBox{Label: Line(Styled(Count(len(args)-i, "more argument")+" not shown here.", Bold))}), true
 		}
-		text, left := Shorten(a.text, d.Value)
+		text, left := shorten(a.text, d.Value, d.Lines)
 		key, lost := Shorten(a.key, MaxKey)
 		incomplete = incomplete || left > 0 || (lost > 0 && !d.Uncut)
 		if lost > 0 && d.Uncut {

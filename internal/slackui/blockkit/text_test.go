@@ -106,6 +106,28 @@ func TestRemarksAreNotCutInTwo(t *testing.T) {
 	require.Zero(t, left)
 }
 
+// What follows many short lines would be folded away as what follows a long text is.
+func TestAValueOfManyLinesIsCut(t *testing.T) {
+	script := func(n int) json.RawMessage {
+		raw, err := json.Marshal(map[string]string{"command": "first" + strings.Repeat("\n", n-2) + "\nlast"})
+		require.NoError(t, err)
+		return raw
+	}
+	d := Detail{Value: 600, Lines: 20, Keys: 10}
+	boxes, incomplete := DrawArguments(Arguments(script(20), nil), d)
+	require.False(t, incomplete)
+	require.Equal(t, 19, strings.Count(boxes[0].Text, "\n"))
+	boxes, incomplete = DrawArguments(Arguments(script(200), nil), d)
+	require.True(t, incomplete)
+	require.Equal(t, "first"+strings.Repeat("\n", 15)+" ⟦180 characters left out⟧ "+strings.Repeat("\n", 4)+"last", boxes[0].Text)
+	boxes, incomplete = DrawArguments(Arguments(json.RawMessage(`{"tree":[`+strings.Repeat("[1234567890],", 30)+`[]]}`), nil), d)
+	require.True(t, incomplete, "JSON that is printed over many lines")
+	require.Less(t, strings.Count(boxes[0].Text, "\n"), 20)
+	short, left := shorten(strings.Repeat("\n", 5)+strings.Repeat("x", 700), 600, 20)
+	require.Positive(t, left, "few lines, and too long")
+	require.True(t, strings.HasSuffix(short, strings.Repeat("x", 150)))
+}
+
 func TestArgumentsAreShownAsStored(t *testing.T) {
 	for in, want := range map[string]string{
 		``:   ``,

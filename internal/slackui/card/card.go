@@ -87,13 +87,13 @@ func (c Card) Shows(a approvals.Approval, now time.Time) bool {
 }
 
 // Details are the amounts that a card shows, from the most to the least. Slack
-// would fold away a value that is longer than the first allows.
+// would fold away a value that is longer than the first allows, or has more lines.
 var Details = []blockkit.Detail{
-	{Value: 600, Keys: 60, Words: 1000},
-	{Value: 600, Keys: 60, Words: 400},
-	{Value: 300, Keys: 20, Words: 250},
-	{Value: 120, Keys: 10, Words: 150},
-	{Value: 60, Keys: 5, Words: 80},
+	{Value: 600, Lines: 20, Keys: 60, Words: 1000},
+	{Value: 600, Lines: 20, Keys: 60, Words: 400},
+	{Value: 300, Lines: 10, Keys: 20, Words: 250},
+	{Value: 120, Lines: 6, Keys: 10, Words: 150},
+	{Value: 60, Lines: 4, Keys: 5, Words: 80},
 }
 
 // OnCard are the calls of this card.
