@@ -212,6 +212,25 @@ func TestTooFewPeopleCanApprove(t *testing.T) {
 	}
 }
 
+// Too few are left where one of them has denied the call, until they take that back.
+func TestTooFewUntilADenialIsTakenBack(t *testing.T) {
+	d := separated("c1", approvals.Quorum{Name: "both", Need: 2, From: fromUser("U0BOB", "U0CAROL")})
+	d.Ask.Requirement.Deny = 2
+	o, root, b := asks(t, opsOf("U0ALICE", "U0BOB", "U0CAROL"), d)
+	require.Empty(t, o.directs("U0ALICE"))
+	_, err := o.desk.Decide(t.Context(), b.ID, "bob", approvals.Decide{Decision: approvals.Decision{
+		Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny, Digest: b.Approvals[0].Call.Digest, At: o.now.read(),
+	}})
+	require.NoError(t, err)
+	o.draw(b)
+	words := "it can't get all the approvals that it still needs from U0BOB, U0CAROL, unless those who denied it take that back"
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people can approve delete_file: "+words+".")
+	require.Contains(t, plainWords(o.directs("U0ALICE")[0]), words)
+	require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "retract", 0).Status)
+	o.draw(b)
+	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
+}
+
 // While Slack does not say who can approve, the card goes on saying what it said.
 func TestTooFewIsSaidUntilItIsKnownOtherwise(t *testing.T) {
 	sim := opsOf("U0ALICE", "U0BOB")

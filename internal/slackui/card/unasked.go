@@ -15,6 +15,7 @@ type Unasked struct {
 	Why    WhyUnasked         `json:"why"`
 	From   approvals.From     `json:"from"`             // whom the call asks
 	People []approvals.UserID `json:"people,omitempty"` // who takes no direct message
+	Denied bool               `json:"denied,omitempty"` // whether enough could if denials were taken back
 }
 
 // WhyUnasked is why nobody could be asked.
@@ -32,7 +33,7 @@ const (
 
 // Equal reports whether they say the same.
 func (u Unasked) Equal(v Unasked) bool {
-	return u.Call == v.Call && u.Why == v.Why && slices.Equal(u.People, v.People) &&
+	return u.Call == v.Call && u.Why == v.Why && u.Denied == v.Denied && slices.Equal(u.People, v.People) &&
 		slices.Equal(u.From.Users, v.From.Users) && slices.Equal(u.From.Groups, v.From.Groups)
 }
 
@@ -76,7 +77,11 @@ func (u Unasked) Words() []blockkit.Span {
 	case TooFew:
 		say = sayUnaskedTooFew
 	}
-	return append([]blockkit.Span{blockkit.Say(say)}, blockkit.ListSpans(from, blockkit.NamesShown)...)
+	spans := append([]blockkit.Span{blockkit.Say(say)}, blockkit.ListSpans(from, blockkit.NamesShown)...)
+	if u.Denied {
+		spans = append(spans, blockkit.Say(sayUnlessTakenBack))
+	}
+	return spans
 }
 
 // unasked says on the card in the thread which of its calls nobody was asked about.

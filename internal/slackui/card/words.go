@@ -64,6 +64,7 @@ const (
 	sayUnaskedUnreachable = "no approver sees the card in the channel, and these can't be sent a direct message: "
 	sayUnaskedMuted       = "no approver sees the card in the channel, and the policy sends no direct messages to "
 	sayUnaskedTooFew      = "it can't get all the approvals that it still needs from "
+	sayUnlessTakenBack    = ", unless those who denied it take that back"
 	sayTooFewCan          = "Too few people can approve"
 	sayNobodyAsked        = "Nobody was asked yet"
 	sayNobodyElseAsked    = "No one else was asked yet"

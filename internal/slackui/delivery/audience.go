@@ -63,6 +63,7 @@ type audience struct {
 	here  bool // one of them is in the conversation
 	lost  bool // a group could not be looked up, so there may be others
 	few   bool // they are too few to approve it, also after its escalations
+	deny  bool // they are too few because some of them denied it
 	maybe bool // whether they are too few is only known later
 	muted bool // someone gets no message because the rule sends none
 
@@ -175,7 +176,7 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 			break
 		}
 	}
-	found.few, err = n.few(ctx, b, a)
+	found.few, found.deny, err = n.few(ctx, b, a)
 	if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
 		found.again(n.Now().Add(later.After))
 		found.maybe, err = true, nil

@@ -56,17 +56,23 @@ func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i i
 	return nil
 }
 
-// few reports whether too few people can approve the call, also after its escalations. A
-// call in doubt does not need all of them.
-func (n *Notices) few(ctx context.Context, b approvals.Batch, a approvals.Approval) (bool, error) {
+// few reports whether too few people can approve the call, also after its escalations, and
+// whether there would be enough if those who denied it took that back. A call in doubt does
+// not need all of them.
+func (n *Notices) few(ctx context.Context, b approvals.Batch, a approvals.Approval) (few, denied bool, err error) {
 	if a.InDoubt() {
-		return false, nil
+		return false, false, nil
 	}
 	for next, _, ok := a.AfterRung(); ok; next, _, ok = next.AfterRung() {
 		a = next
 	}
 	enough, known, err := n.enough(ctx, b, a)
-	return known && !enough, err
+	if err != nil || enough || !known || len(a.Deciders(a.No())) == 0 {
+		return known && !enough, false, err
+	}
+	a.Decisions = slices.DeleteFunc(slices.Clone(a.Decisions), func(d approvals.Decision) bool { return d.Verdict == a.No() })
+	denied, _, err = n.enough(ctx, b, a)
+	return true, denied, err
 }
 
 // enough reports whether the call would be approved if everybody whom it asks

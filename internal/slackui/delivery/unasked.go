@@ -31,9 +31,13 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	sent := recipientsOf(asked)
 	for _, of := range asked {
 		u, is := h.Body.unaskedOf(of, sent)
-		said := slices.ContainsFunc(h.Body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.TooFew })
-		if !is && (of.few || of.maybe && said) {
-			u, is = card.Unasked{Call: of.call, Why: card.TooFew}, true
+		said := slices.IndexFunc(h.Body.Unasked, func(u card.Unasked) bool { return u.Call == of.call && u.Why == card.TooFew })
+		switch {
+		case is:
+		case of.few:
+			u, is = card.Unasked{Call: of.call, Why: card.TooFew, Denied: of.deny}, true
+		case of.maybe && said >= 0:
+			u, is = h.Body.Unasked[said], true
 		}
 		if is {
 			now = append(now, u.Asking(b))
