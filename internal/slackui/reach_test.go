@@ -267,6 +267,27 @@ func TestNobodyAskedAndTooFewAreEachSaidOnce(t *testing.T) {
 	require.Contains(t, plainWords(told[0])+plainWords(told[1]), "Too few people can approve 1 call")
 }
 
+// Of those who share a credential each is told once, whoever of them cannot be told or
+// must wait.
+func TestEachOfSeveralWhoAskIsToldOnce(t *testing.T) {
+	sim := opsOf("U0ALICE", "U0BOB", "U0DAVE")
+	sim.Groups = []slacksim.Group{{ID: "S0NONE", Handle: "none", Name: "None"}}
+	o := newWorkspace(t, sim)
+	b := o.opens("", separated("c1", by("none", fromGroup("S0NONE"))))
+	b.Requester, b.Participants = approvals.ServiceUser("shared"), []approvals.UserID{"U0GONE", "U0ALICE", "U0DAVE"}
+	b = o.elsewhere(b, "C0OPS")
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{ // the card, and what Alice and Dave are told
+		{Method: "chat.postMessage"}, {Method: "chat.postMessage"}, {Method: "chat.postMessage", Status: 429, RetryAfter: 30},
+	}})
+	o.drawnUntil(b, 30*time.Second)
+	require.Len(t, o.directs("U0ALICE"), 1)
+	require.Empty(t, o.directs("U0DAVE"))
+	o.now.move(30 * time.Second)
+	o.drawnUntil(b, 5*time.Minute)
+	require.Len(t, o.directs("U0ALICE"), 1)
+	require.Len(t, o.directs("U0DAVE"), 1)
+}
+
 // Whoever has approved is not named among those who were not asked.
 func TestWhoeverHasApprovedIsNotOneWhoWasNotAsked(t *testing.T) {
 	from, sim := fromUser("U0ALICE", "U0BOB"), opsOf("U0ALICE", "U0BOB")

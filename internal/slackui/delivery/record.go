@@ -22,6 +22,8 @@ type anchors struct {
 	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
 	Unasked   []card.Unasked     `json:"unasked,omitempty"`   // calls that nobody could be asked about
 	Told      []int              `json:"told,omitempty"`      // those that the requester was told about
+
+	ToldEach map[approvals.UserID][]int `json:"told_each,omitempty"` // which of them each of several was told about
 }
 
 // An Anchor is one message that shows a part of a batch.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,9 +19,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// telling tells the requester which calls of the batch nobody was asked about, or which
-// too few people can approve.
-type telling func(ctx context.Context, b approvals.Batch, calls []card.Unasked) error
+// telling tells one of those who ask which calls of the batch nobody was asked about, or
+// which too few people can approve.
+type telling func(ctx context.Context, b approvals.Batch, calls []card.Unasked, person approvals.UserID) error
 
 // unasked records which open calls nobody could be asked about, so that the card says
 // so, and tells the requester about each of them once.
@@ -65,26 +66,56 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	return c.tell(ctx, h, b, few) // apart, so that a message that must wait does not repeat the other
 }
 
-// tell tells the requester about the calls, and remembers that.
+// tell tells each of those who ask about the calls, once, and remembers that.
 func (c *Cards) tell(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, fresh []card.Unasked) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	err := c.Tell(ctx, b, fresh)
-	if slackapi.HasCode(err, slackapi.Unreachable...) {
-		c.Log.WarnContext(ctx, "the requester cannot be told that nobody was asked", slog.String("batch", string(b.ID)), slog.Any("err", err))
-		err = nil // the card says it
-	}
-	if err != nil {
-		return fmt.Errorf("tell the requester whom batch %s reached: %w", b.ID, err)
-	}
-	return h.Save(ctx, func(n *anchors) {
-		for _, u := range fresh {
-			if !slices.Contains(n.Told, u.Call) {
-				n.Told = append(n.Told, u.Call)
-			}
+	all := askers(b)
+	var waits error
+	for _, person := range all {
+		left := slices.DeleteFunc(slices.Clone(fresh), func(u card.Unasked) bool { return slices.Contains(h.Body.ToldEach[person], u.Call) })
+		if len(left) == 0 {
+			continue
 		}
-	})
+		err := c.Tell(ctx, b, left, person)
+		if slackapi.HasCode(err, slackapi.Unreachable...) {
+			c.Log.WarnContext(ctx, "the requester cannot be told that nobody was asked",
+				slog.String("batch", string(b.ID)), slog.String("user", string(person)), slog.Any("err", err))
+			err = nil // the card says it
+		}
+		if err == nil && len(all) > 1 {
+			err = h.Save(ctx, func(n *anchors) { n.toldEach(person, left) })
+		}
+		if waits == nil {
+			waits = err
+		}
+	}
+	if waits != nil {
+		return fmt.Errorf("tell the requester whom batch %s reached: %w", b.ID, waits)
+	}
+	return h.Save(ctx, func(n *anchors) { n.Told = withCalls(n.Told, fresh) })
+}
+
+// toldEach records that one of several who ask was told about the calls.
+func (a *anchors) toldEach(person approvals.UserID, calls []card.Unasked) {
+	all := maps.Clone(a.ToldEach)
+	if all == nil {
+		all = map[approvals.UserID][]int{}
+	}
+	all[person] = withCalls(all[person], calls)
+	a.ToldEach = all
+}
+
+// withCalls returns the numbers with those of the calls, each once.
+func withCalls(numbers []int, calls []card.Unasked) []int {
+	numbers = slices.Clone(numbers)
+	for _, u := range calls {
+		if !slices.Contains(numbers, u.Call) {
+			numbers = append(numbers, u.Call)
+		}
+	}
+	return numbers
 }
 
 // askAgain returns a [*slackapi.LaterError] if whom the batch asks, or what its cards show,
@@ -148,10 +179,10 @@ func fromOf(a approvals.Approval) []approvals.From {
 	return all
 }
 
-// Unasked tells the requester which calls nobody was asked about, or which too few people
+// Unasked tells one of those who ask which calls nobody was asked about, or which too few people
 // can approve: all of calls are of one kind. It leaves out those that a notice already says
 // nobody is left to approve, see [stuck].
-func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked) error {
+func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked, person approvals.UserID) error {
 	var left []card.Unasked
 	for _, u := range calls {
 		told := news{notices: map[approvals.UserID]notice{}}
@@ -165,12 +196,7 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 	if len(left) == 0 {
 		return nil
 	}
-	for _, person := range askers(b) {
-		if err := n.tellUnasked(ctx, b, left, person); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.tellUnasked(ctx, b, left, person)
 }
 
 // askers are the people who are told what becomes of a request: its requester, or,
