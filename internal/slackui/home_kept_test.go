@@ -75,8 +75,8 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 		require.Empty(t, card.Actions())
 	}
 	for user, says := range map[string]string{
-		"U0ALICE": `(?s)Nothing that you requested`, "U0CAROL": `(?s)Nothing waits for your approval.*Nothing yet`,
-		"U0DAVE": `(?s)Nothing waits for your approval.*Nothing yet`, "U0BOB": `(?s)Nothing waits for your approval.*Delete file.*Approved. You approved`,
+		"U0ALICE": `(?s)Nothing that you requested`, "U0CAROL": `(?s)Nothing waits for your approval.*Nothing recent`,
+		"U0DAVE": `(?s)Nothing waits for your approval.*Nothing recent`, "U0BOB": `(?s)Nothing waits for your approval.*Delete file.*Approved. You approved`,
 	} {
 		home, _ := o.Home(user)
 		require.Regexp(t, says, words(home.Blocks), user)

@@ -162,7 +162,7 @@ const (
 	homeNone          = "Nothing waits for your approval. New requests appear here and in their threads."
 	homeUnsure        = "Slack didn't list the members of every group, so something may be missing here. Open this tab again in a moment."
 	homeNoneElsewhere = "Nothing that you requested or decided is waiting for others."
-	homeNoneDecided   = "Nothing yet. What you approve or deny appears here once it is decided."
+	homeNoneDecided   = "Nothing recent. What you approve or deny appears here once it is decided."
 	homeBoth          = "You approved %s and denied %s"
 	homeNoDelegate    = "Nobody stands in for you."
 	homeDelegate      = "%s stands in for you where the policy allows a delegate."
