@@ -11,6 +11,24 @@ import (
 // agent; nil knows none.
 type Fulfillers func(agent, tool string) []string
 
+// Left says which external calls of the batch are still to run, and by whom; nothing if
+// none is.
+func (f Fulfillers) Left(b approvals.Batch) string {
+	left := 0
+	for _, c := range b.Calls {
+		if c.Result == nil {
+			left++
+		}
+	}
+	if left == 0 {
+		return ""
+	}
+	if who := f.Named(b); who != "" {
+		return who + " to run " + Count(left, "call") + "."
+	}
+	return Count(left, "call") + " to run elsewhere."
+}
+
 // Named says who may run all external calls of the batch: nothing if that is
 // nobody's to run all, or not known.
 func (f Fulfillers) Named(b approvals.Batch) string {

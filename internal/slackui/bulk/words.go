@@ -13,7 +13,7 @@ const (
 	notCollected   = "The calls couldn't be collected. Nothing changed. Close this and try again in a moment."
 	selectThose    = ". Select the calls that you want: "
 	selectOthers   = ". %s applies to %s without a checkbox. Select the others that you want: %s"
-	selectWhy      = "each may be irreversible, was edited, or has hidden values."
+	selectWhy      = "each may be irreversible, has an unknown tool, was edited, or has hidden values."
 	appliesToAll   = " applies to all of them"
 	listAsOf       = "This is the list as of "
 	listUntil      = ". Later calls aren't on it, and calls that are edited meanwhile are skipped. You can send it until "

@@ -57,9 +57,9 @@ func (o opening) asks() []blockkit.Para {
 // waits says what the agent waits for, or that it continues.
 func (o opening) waits() string {
 	n := len(o.Batch.Approvals)
-	elsewhere := ""
-	if who := o.elsewhere(); who != "" {
-		elsewhere = sayElsewhere + who
+	run, elsewhere := o.Fulfillers.Left(o.Batch), ""
+	if run != "" {
+		elsewhere = sayElsewhere + run
 	}
 	switch {
 	case o.Batch.Settled() && o.executed():
@@ -71,11 +71,10 @@ func (o opening) waits() string {
 		return o.over() + sayAskerGetsIt
 	case o.Batch.Settled():
 		return o.over() + sayContinuesIn + o.itsThread() + "."
-	case !o.undecided():
-		if who := o.elsewhere(); who != "" {
-			return sayWaitsElsewhere + who
-		}
+	case !o.undecided() && run == "":
 		return ""
+	case !o.undecided():
+		return sayWaitsElsewhere + run
 	case n == 1:
 		return sayWaits + elsewhere
 	case n > CallsPerCard:
@@ -88,23 +87,6 @@ func (o opening) waits() string {
 // whose time has run out, the batch says so only later.
 func (d *drawing) undecided() bool {
 	return slices.ContainsFunc(d.Batch.Approvals, func(a approvals.Approval) bool { return a.OpenAt(d.now) })
-}
-
-// elsewhere says which external calls of the batch are still to run, and who runs them.
-func (o opening) elsewhere() string {
-	left := 0
-	for _, c := range o.Batch.Calls {
-		if c.Result == nil {
-			left++
-		}
-	}
-	if left == 0 {
-		return ""
-	}
-	if who := o.Fulfillers.Named(o.Batch); who != "" {
-		return who + " to run " + blockkit.Count(left, "call") + "."
-	}
-	return blockkit.Count(left, "call") + " to run elsewhere."
 }
 
 // over says whether people decided all calls.

@@ -15,7 +15,7 @@ const (
 		"`%[1]s list mine` shows only the calls that need your approval, `%[1]s list channel` only those shown in this channel.\n" +
 		"Each row has a short id, such as `a1b2c3`: `%[1]s approve a1b2c3` selects that call."
 	helpApprove = "`%[1]s approve FILTER` opens a list of the calls that match, with what each would do. Nothing is approved until you press the button below it, and then only what is listed: calls that came later, or whose arguments changed, aren't included.\n" +
-		"Calls that may be irreversible, were edited, or have hidden values have a checkbox each: select those you want. Calls that a list can't show in full are left out: review and approve each on its own.\n"
+		"Calls that may be irreversible, have an unknown tool, were edited, or have hidden values have a checkbox each: select those you want. Calls that a list can't show in full are left out: review and approve each on its own.\n"
 	helpApproveExample = "For example: `%[1]s approve tool:read_* older:2h`, or `%[1]s approve channel from:@ann`."
 	helpDeny           = "`%[1]s deny FILTER REASON` opens a list of the calls that match, with the reason, which the agents and everyone in the threads will read. Nothing is denied until you press the button below it.\n"
 	helpDenyExample    = "For example: `%[1]s deny thread:LINK the plan has changed`. If the reason starts like a filter, put it in quotes."
