@@ -20,8 +20,9 @@ test: deps lint page-check unit image ## Everything that CI checks: lint, the pa
 deps: ## Install what the tests need and this machine lacks (with apt, as root)
 	@.ci/deps
 
+# Without cgo, as the image is compiled: then the packages are compiled once for both.
 lint: ## Judge the code (golangci-lint, pinned)
-	$(GO) run $(GOLANGCI) run --allow-parallel-runners $(PKG)
+	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run --allow-parallel-runners $(PKG)
 
 page: ## Build the pages of the simulator and of the demo's chat from their source (npm)
 	for p in $(PAGES); do (cd $$p && npm ci --silent --no-audit --no-fund && npm run --silent build) || exit 1; done

@@ -65,7 +65,9 @@ type listed struct {
 // slackuiPackages returns the packages of slackui and what checks the types of one.
 func slackuiPackages(t *testing.T) ([]listed, func(listed) types.Info) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", slackui+"/...").Output()
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", slackui+"/...")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0") // which the image compiles too
+	out, err := list.Output()
 	require.NoError(t, err)
 	var ours []listed
 	exports := map[string]string{}

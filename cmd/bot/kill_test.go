@@ -43,7 +43,9 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	path := filepath.Join(dir, "bot")
-	out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+builtAs, "-o", path, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-ldflags", "-X main.version="+builtAs, "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

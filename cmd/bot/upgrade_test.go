@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -60,7 +61,7 @@ func builtFrom(t *testing.T, commit string) string {
 	out, err = exec.CommandContext(t.Context(), "tar", "-xf", path+".tar", "-C", source).CombinedOutput()
 	require.NoError(t, err, string(out))
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "./cmd/bot")
-	build.Dir = source
+	build.Dir, build.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	out, err = build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	return path

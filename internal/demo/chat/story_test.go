@@ -28,7 +28,9 @@ func TestStory(t *testing.T) {
 	require.DirExists(t, "../../slacksim/page/web/node_modules/playwright-core", "The browser story needs the page's npm packages: `make deps` installs them.")
 
 	bot := filepath.Join(t.TempDir(), "bot")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "build the bot: %s", out)
 	folder := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

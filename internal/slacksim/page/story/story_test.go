@@ -21,7 +21,9 @@ func TestStory(t *testing.T) {
 	node, chromium, modules := needs(t)
 	browser := startBrowser(t, node, "MODULES="+modules, "CHROMIUM="+chromium)
 	bot := filepath.Join(t.TempDir(), "bot")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "build the bot: %s", out)
 
 	cards, err := filepath.Abs("../../../slackui/testdata")
