@@ -71,11 +71,13 @@ func (d *Door) Cancelable(ctx context.Context, name string) (context.Context, co
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls[name] = cancel
+	d.calls[name] = &cancel
 	return ctx, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.calls, name)
+		if d.calls[name] == &cancel { // a client may have sent another message with this id
+			delete(d.calls, name)
+		}
 		cancel()
 	}
 }
@@ -87,7 +89,7 @@ func (d *Door) Cancel(name string) bool {
 	defer d.mu.Unlock()
 	cancel := d.calls[name]
 	if cancel != nil {
-		cancel()
+		(*cancel)()
 	}
 	return cancel != nil
 }

@@ -44,8 +44,8 @@ type Door struct {
 	end  context.CancelFunc
 
 	mu    sync.Mutex
-	holds map[string]int                // by agent
-	calls map[string]context.CancelFunc // that clients may cancel, by their name
+	holds map[string]int                 // by agent
+	calls map[string]*context.CancelFunc // that clients may cancel, by their name
 }
 
 // New returns a door.
@@ -53,7 +53,7 @@ func New(c Config) (*Door, error) {
 	if c.Intake == nil || c.Guard == nil || c.Refuses == nil || c.Log == nil || c.Handling <= 0 || c.Holds <= 0 {
 		return nil, errors.New("a door needs an intake, a guard, a check of requests, a log and its limits")
 	}
-	d := &Door{c: c, holds: map[string]int{}, calls: map[string]context.CancelFunc{}}
+	d := &Door{c: c, holds: map[string]int{}, calls: map[string]*context.CancelFunc{}}
 	d.over, d.end = context.WithCancel(context.Background())
 	return d, nil
 }

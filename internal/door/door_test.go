@@ -18,6 +18,25 @@ import (
 
 type noIntake struct{ door.Intake }
 
+// A client may send another message with the id of one that is still held, for example
+// after its connection broke.
+func TestTheEndOfACallLeavesAnotherWithItsIDCancelable(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	d, err := door.New(door.Config{
+		Intake: noIntake{}, Log: log, Handling: time.Second, Holds: 1, Refuses: func(*http.Request) string { return "" },
+		Guard: bearer.New(bearer.Config{Now: time.Now, Log: log, Agents: func() []bearer.Agent { return nil }}),
+	})
+	require.NoError(t, err)
+	_, first := d.Cancelable(t.Context(), "mcp/7")
+	second, end := d.Cancelable(t.Context(), "mcp/7")
+	first()
+	require.NoError(t, second.Err())
+	require.True(t, d.Cancel("mcp/7"))
+	require.Error(t, second.Err())
+	end()
+	require.False(t, d.Cancel("mcp/7"))
+}
+
 // Clients of MCP that read 401 ask their user for another credential, and do not come
 // again by themselves.
 func TestOnlyACredentialThatIsNoneIsUnauthorized(t *testing.T) {
