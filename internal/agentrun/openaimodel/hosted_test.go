@@ -363,15 +363,15 @@ func TestACallThatOnlyTheStreamShowsIsReturnedBesideAnotherOfItsTool(t *testing.
 	begun := func(id string) string {
 		return `data: {"type":"response.output_item.added","item":` + item(id, `,"status":"in_progress"`) + "}\n\n"
 	}
-	for ended, left := range map[string][]approvals.ToolCallID{"one": {"two"}, "another": {"two"}} {
-		got, err := responsesOnce(t, begun("one")+begun("two")+end("completed", `{"status":"completed","output":[`+item(ended, `,"output":"ok"`)+`]}`))
-		require.NoError(t, err)
-		var ids []approvals.ToolCallID
-		for _, p := range got.Parts[1:] {
-			c := p.(agentrun.ProviderCall)
+	for _, prefix := range []string{"", strings.Repeat("\u200b", 60)} { // the escape sequences of which are long
+		for _, ended := range []string{"one", "another"} {
+			got, err := responsesOnce(t, begun(prefix+"one")+begun(prefix+"two")+
+				end("completed", `{"status":"completed","output":[`+item(prefix+ended, `,"output":"ok"`)+`]}`))
+			require.NoError(t, err)
+			require.Len(t, got.Parts, 2, ended)
+			c := got.Parts[1].(agentrun.ProviderCall)
 			require.True(t, c.Unsure)
-			ids = append(ids, c.ID)
+			require.EqualValues(t, approvals.Visible(prefix)+"two", c.ID, ended)
 		}
-		require.Equal(t, left, ids, ended)
 	}
 }

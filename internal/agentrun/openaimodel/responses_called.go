@@ -39,7 +39,7 @@ func (a *responsesAnswer) see(i item) {
 // indexOf is where the call is among others, or -1.
 func indexOf(in []agentrun.ProviderCall, c agentrun.ProviderCall) int {
 	return slices.IndexFunc(in, func(x agentrun.ProviderCall) bool {
-		return seenID(string(x.ID)) == seenID(string(c.ID)) && (c.ID != "" || x.Name == c.Name)
+		return x.ID == c.ID && (c.ID != "" || x.Name == c.Name)
 	})
 }
 
@@ -71,6 +71,7 @@ func (a *responsesAnswer) leftOut(listed []agentrun.ResponsePart) []agentrun.Res
 	streamed := a.called[:a.streamed]
 	for _, p := range listed {
 		if c, ok := p.(agentrun.ProviderCall); ok {
+			c.ID = seenID(string(c.ID))
 			ended = append(ended, c)
 			if indexOf(streamed, c) < 0 {
 				renamed = append(renamed, c)
