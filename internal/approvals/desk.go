@@ -144,7 +144,7 @@ type Skipped struct {
 }
 
 // DecideAll makes several decisions in one commit. Those that cannot be made
-// are returned and not stored; if none can be, nothing is committed. A decision that the
+// are returned and not stored; if none can be, the batch is not changed. A decision that the
 // same request made before, and that is there no more, is [ErrAnswered].
 func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (Batch, []Skipped, error) {
 	now := d.now()

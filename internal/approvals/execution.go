@@ -20,8 +20,8 @@ type Execution struct {
 	// anything that the tool returned: it is for those who may read the arguments.
 	Words   string
 	Excerpt string
-	// By is whose word this is: the agent that executes its calls elsewhere. Empty
-	// if this program executed the call, or would have.
+	// By is whose word this is: the agent that used the approval. Empty for what the
+	// journal of this program says.
 	By string
 }
 
@@ -36,7 +36,7 @@ const (
 	NotRun     ExecutionState = "not_run"     // a limit, arguments that became invalid, a tool that is gone, a run that ended
 	Refused    ExecutionState = "refused"     // the policy refused it when it was about to run
 	AskedAgain ExecutionState = "asked_again" // people are asked about it once more, in another batch
-	Claimed    ExecutionState = "claimed"     // whoever executes it elsewhere has taken the decision, and has said nothing since
+	Claimed    ExecutionState = "claimed"     // an agent or a gateway has used the approval, and nothing is known since
 )
 
 // MaxExecutionWords is how many runes of an error or a result a batch keeps.

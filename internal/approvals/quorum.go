@@ -109,6 +109,9 @@ type From struct {
 	Groups []GroupID `json:"groups,omitempty"`
 }
 
+// Empty reports whether it names nobody.
+func (f From) Empty() bool { return len(f.Users)+len(f.Groups) == 0 }
+
 // Admits reports whether p may fill a place. An empty From admits nobody, and
 // empty names and groups match nobody.
 func (f From) Admits(p Principal) bool {

@@ -95,7 +95,7 @@ func checkNames(quorums []Quorum) error {
 }
 
 func (r Requirement) checkRung(rung Rung) error {
-	adds := len(rung.Add.Users)+len(rung.Add.Groups) > 0
+	adds := !rung.Add.Empty()
 	switch rung.Kind {
 	case Remind:
 		if rung.Quorum != "" || adds || rung.Channel != "" {
@@ -117,6 +117,13 @@ func (r Requirement) checkRung(rung Rung) error {
 // named returns the index of the quorum of this name, or -1.
 func (r Requirement) named(name string) int {
 	return slices.IndexFunc(r.Quorums, func(q Quorum) bool { return q.Name == name })
+}
+
+// NamesNobody reports whether no quorum names anyone, nor will one with an escalation.
+func (r Requirement) NamesNobody() bool {
+	names := func(q Quorum) bool { return !q.From.Empty() }
+	adds := func(rung Rung) bool { return !rung.Add.Empty() }
+	return !slices.ContainsFunc(r.Quorums, names) && !slices.ContainsFunc(r.Ladder, adds)
 }
 
 // admits reports whether p, or someone p approves for, is in one of the quorums.

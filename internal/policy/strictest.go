@@ -118,7 +118,7 @@ func places(of []approvals.Quorum, from approvals.From) int {
 // fewest denials that are enough in any ask.
 func anyOf(all, of []approvals.Quorum) []approvals.Quorum {
 	for _, q := range of {
-		if len(q.From.Users)+len(q.From.Groups) == 0 {
+		if q.From.Empty() {
 			continue // it names nobody
 		}
 		if i := indexOf(all, q.From); i >= 0 {
@@ -169,7 +169,7 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	}
 	why = append(why, "So it needs every approval that the policy can ask for.")
 	for _, q := range ask.Requirement.Quorums {
-		if len(q.From.Users)+len(q.From.Groups) == 0 {
+		if q.From.Empty() {
 			why = append(why, "Nobody can approve for "+q.Name+" here, so the call can't run.")
 		}
 	}

@@ -179,7 +179,7 @@ func TestACardSaysWhoseWordItIsThatACallRan(t *testing.T) {
 	for want, e := range map[string]approvals.Execution{
 		"The agent hasn't used the approval yet.":       {},
 		"Approval used by claude-code":                  {State: approvals.Claimed, By: "claude-code"},
-		"It hasn't reported yet whether it ran.":        {State: approvals.Claimed, By: "claude-code"},
+		"It isn't known yet whether the call ran.":      {State: approvals.Claimed, By: "claude-code"},
 		"reported by claude-code":                       {State: approvals.Ran, By: "claude-code"},
 		"Not used in time: the agent has to ask again.": {},
 	} {

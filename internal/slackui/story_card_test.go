@@ -263,6 +263,49 @@ func TestACardSaysWhatTheAgentStillWaitsFor(t *testing.T) {
 	overdue := waits(2, []approvals.Deferral{until(one, noon.Add(time.Minute), false)})
 	require.Contains(t, overdue, "Expired")
 	require.NotContains(t, overdue, "The agent waits")
+	late := []approvals.Deferral{one, until(two, noon.Add(time.Minute), false)}
+	approved := says("U0BOB", approvals.Approve, one, "")
+	approved.At = noon.Add(time.Second)
+	require.Contains(t, waits(1, late, approved), "Not run yet: the agent also waits for calls that run elsewhere.")
+	recorded := waits(2, late, approved)
+	require.Contains(t, recorded, "Not run yet.")
+	require.NotContains(t, recorded, "are decided")
+}
+
+// An escalation may add people to a call that names none yet.
+func TestACallWhoseEscalationAddsPeopleIsNotSaidToHaveNobody(t *testing.T) {
+	d := call("c1", "restart", `{}`, approvals.Quorum{Name: "sre", Need: 1})
+	require.Contains(t, shownText(t, drawn(t, []approvals.Deferral{d})), "Nobody can decide it")
+	d.Ask.Requirement.Ladder = []approvals.Rung{{At: noon.Add(time.Hour), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}}
+	require.NotContains(t, shownText(t, drawn(t, []approvals.Deferral{d})), "Nobody can decide it")
+}
+
+// Slack folds away what follows many lines of a block, whoever wrote them: it must not
+// be approved by one click then.
+func TestNoBlockOfACardIsSoTallThatSlackFoldsIt(t *testing.T) {
+	script := strings.Repeat(`ok\n`, 19) + "rm -rf /srv/data"
+	args := func(n int) string {
+		fields := make([]string, n)
+		for i := range fields {
+			fields[i] = fmt.Sprintf(`"step_%d":"%s"`, i, script)
+		}
+		return "{" + strings.Join(fields, ",") + "}"
+	}
+	for _, shape := range [][2]int{{8, 2}, {6, 3}, {1, 12}, {8, 12}} {
+		c := drawn(t, many(shape[0], args(shape[1])))
+		for i := range c.Batch.Approvals { // so that the calls are not drawn as one
+			c.Batch.Approvals[i].Why = fmt.Sprint("Reason ", i)
+		}
+		require.False(t, c.Message(noon).Whole, "%d calls with %d scripts", shape[0], shape[1])
+	}
+	one := call("c1", "run", args(1), sre)
+	require.True(t, drawn(t, []approvals.Deferral{one}).Message(noon).Whole)
+	one.GateReason = approvals.Quote{Text: "fine" + strings.Repeat("\n.", 140)}
+	for _, block := range card.Render(drawn(t, []approvals.Deferral{one}), noon) {
+		raw, err := json.Marshal(block)
+		require.NoError(t, err)
+		require.LessOrEqual(t, strings.Count(string(raw), `\n`), 40, "%s", raw)
+	}
 }
 
 // What became of a call is said from what is recorded, and nothing is promised

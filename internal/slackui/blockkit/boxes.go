@@ -38,6 +38,17 @@ func BoxParas(list []ArgumentBox) []Para {
 	return paras
 }
 
+// Lines returns how many lines the boxes have together.
+func Lines(list []ArgumentBox) int {
+	n := 0
+	for _, d := range list {
+		if d.Text != "" {
+			n += strings.Count(d.Text, "\n") + 1
+		}
+	}
+	return n
+}
+
 // DrawArguments puts short values together in one box, a line each, and every
 // long value into a box of its own, so that no value can look like the key of
 // another. It reports whether it left anything out, such as a part of a key.

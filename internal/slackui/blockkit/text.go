@@ -148,6 +148,20 @@ func Cut(s string, n int) (string, int) {
 	return s[:end], utf8.RuneCountInString(s[end:])
 }
 
+// quotedLines is how many lines of someone's words are quoted: more would push what
+// follows them in a block to where Slack folds it away.
+const quotedLines = 10
+
+// CutQuote is [Cut] for words that are quoted. It also leaves out lines, if there are many.
+func CutQuote(s string, n int) (string, int) {
+	text, left := Cut(s, n)
+	if lines := strings.SplitN(text, "\n", quotedLines+1); len(lines) > quotedLines {
+		left += 1 + utf8.RuneCountInString(lines[quotedLines])
+		text = strings.Join(lines[:quotedLines], "\n")
+	}
+	return text, left
+}
+
 // cutAt returns where [Cut] cuts.
 func cutAt(s string, n int) int {
 	end := afterRunes(s, n)

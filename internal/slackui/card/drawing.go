@@ -23,6 +23,7 @@ type drawing struct {
 	rows   []row
 	detail blockkit.Detail
 	cut    bool // it leaves out something of a call
+	tall   bool // a block of several arguments has more lines than Slack shows
 	blocks []slack.Block
 
 	summaries map[approvals.ToolCallID]string
@@ -33,8 +34,8 @@ func (c Card) draw(now time.Time) *drawing {
 	d := &drawing{Card: c, now: now, summaries: make(map[approvals.ToolCallID]string)}
 	d.rows = d.groupRows()
 	for _, d.detail = range Details {
-		d.cut = false
-		if d.blocks = d.render(); fits(d.blocks) {
+		d.cut, d.tall = false, false
+		if d.blocks = d.render(); !d.tall && fits(d.blocks) {
 			break
 		}
 	}

@@ -74,10 +74,12 @@ func (r row) notYet() string {
 	switch {
 	case r.Batch.Executor != "" && !until.IsZero() && !r.now.Before(until):
 		return sayNotUsedInTime
-	case len(Open(r.Batch).Calls) > 0:
+	case r.undecided():
 		return sayNotRunUntil + everyCall(len(r.Batch.Approvals)) + " are decided."
-	case !r.Batch.Settled():
+	case r.Fulfillers.Left(r.Batch) != "":
 		return sayNotRunElsewhere
+	case !r.Batch.Settled():
+		return sayNotRun
 	case r.Batch.Executor != "":
 		return sayNotUsedYet
 	case r.now.Sub(r.settledAt()) < soon:

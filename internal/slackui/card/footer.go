@@ -1,7 +1,6 @@
 package card
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -23,9 +22,8 @@ func (r row) footer() slack.Block {
 		}
 		said = append(said, expires)
 	}
-	names := func(q approvals.Quorum) bool { return len(q.From.Users)+len(q.From.Groups) > 0 }
 	switch deny := max(q.Deny, 1); {
-	case !slices.ContainsFunc(q.Quorums, names):
+	case q.NamesNobody():
 		if a.InDoubt() || len(q.Vetoes) == 0 {
 			said = append(said, blockkit.Ours(sayNobodyDecides))
 		}

@@ -66,6 +66,7 @@ func (r row) blocks() []slack.Block {
 			first = list[:1]
 		}
 		list = list[len(first):]
+		r.tall = r.tall || len(first) > 1 && status == approvals.Pending && blockkit.Lines(first) > Details[0].Lines
 		text = append(text, blockkit.BoxParas(first)...)
 		if len(list) > 0 || len(first) > 1 || !blockkit.NeverFolded(first[0].Text) {
 			blocks, text = append(blocks, blockkit.RichText(text...)), nil

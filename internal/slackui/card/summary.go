@@ -25,7 +25,7 @@ func (c Card) Summary(a approvals.Approval) string {
 
 // quote is what someone wrote, as a quotation.
 func quote(q approvals.Quote, most int) blockkit.Para {
-	text, left := blockkit.Cut(blockkit.Visible(strings.TrimSpace(q.Text)), most)
+	text, left := blockkit.CutQuote(blockkit.Visible(strings.TrimSpace(q.Text)), most)
 	if left += q.Left; left > 0 {
 		text += " " + blockkit.Remark(blockkit.Count(left, "character")+" left out")
 	}
