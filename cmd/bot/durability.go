@@ -127,7 +127,7 @@ func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.
 			problems = append(problems, fmt.Errorf("%s; %s", f.Text, f.Advice))
 		case doctor.NotChecked:
 			o.Log.WarnContext(ctx, "could not check Redis", slog.String("what", f.Text), slog.String("advice", f.Advice))
-		case doctor.IsFine, doctor.IsWarning: // what a level may lose is logged below
+		case doctor.IsFine, doctor.IsWarning: // [openStore] logs what a level may lose
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -36,7 +36,7 @@ const (
 	maxHold     = 24 * time.Hour
 	maxBody     = 4 << 20
 	// maxUnproven is how much is read of a question whose sender proves no agent:
-	// enough to tell whether the answer decides.
+	// enough to tell whether the answer decides. Before a refusal, as much again is read.
 	maxUnproven = 64 << 10
 )
 
