@@ -162,16 +162,20 @@ func TestAVerdictOnABatchThatNobodyMovedReadsNothingAgain(t *testing.T) {
 	require.Len(t, after.Approval.Decisions, 2)
 }
 
+// faces is the case of ann, as the batch is now.
+func faces(t *testing.T, d *Desk, id BatchID) Case {
+	t.Helper()
+	b, err := d.Batch(t.Context(), id)
+	require.NoError(t, err)
+	c, err := d.Case(t.Context(), b, theCall, b.Approvals[0].Call.Digest, known("ann"))
+	require.NoError(t, err)
+	return c
+}
+
 func TestAVerdictThatIsDeliveredAgainAfterItWasTakenBackDecidesNothing(t *testing.T) {
 	b := open(t, all(of(2, "ann", "bo")))
 	d := deskOn(stored(t, b))
-	face := func() Case {
-		b, err := d.Batch(t.Context(), b.ID)
-		require.NoError(t, err)
-		c, err := d.Case(t.Context(), b, theCall, b.Approvals[0].Call.Digest, known("ann"))
-		require.NoError(t, err)
-		return c
-	}
+	face := func() Case { return faces(t, d, b.ID) }
 	before := face()
 	_, err := d.DecideCase(t.Context(), before, "r1", Approve, "")
 	require.NoError(t, err)
@@ -188,13 +192,7 @@ func TestAVerdictThatIsDeliveredAgainAfterItWasTakenBackDecidesNothing(t *testin
 func TestAVerdictThatWasRefusedStaysRefusedWhenItIsDeliveredAgain(t *testing.T) {
 	b := open(t, Requirement{Quorums: []Quorum{of(2, "ann", "bo")}, Deny: 2})
 	d := deskOn(stored(t, b))
-	face := func() Case {
-		b, err := d.Batch(t.Context(), b.ID)
-		require.NoError(t, err)
-		c, err := d.Case(t.Context(), b, theCall, b.Approvals[0].Call.Digest, known("ann"))
-		require.NoError(t, err)
-		return c
-	}
+	face := func() Case { return faces(t, d, b.ID) }
 	_, err := d.DecideCase(t.Context(), face(), "r1", Approve, "")
 	require.NoError(t, err)
 	for range 2 {

@@ -216,6 +216,12 @@ func (i *issuer) sign(id string, algorithm jose.SignatureAlgorithm, key any, cla
 	return out
 }
 
+// proves asks about a token that the issuer signs with the key.
+func (w *world) proves(i *issuer, id string, key any) error {
+	_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, key, w.claims())))
+	return err
+}
+
 func (w *world) claims() jwt.Claims {
 	return jwt.Claims{Issuer: "https://ci.example", Audience: jwt.Audience{"countersign"}, Subject: "repo:a/b", Expiry: jwt.NewNumericDate(w.now.Add(time.Minute))}
 }
@@ -328,10 +334,7 @@ func TestKeysRotate(t *testing.T) {
 	i := newIssuer(t)
 	old := i.key("old", jose.EdDSA)
 	w := newWorld(withJWT(i.server.URL))
-	prove := func(id string, key any) error {
-		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, key, w.claims())))
-		return err
-	}
+	prove := func(id string, key any) error { return w.proves(i, id, key) }
 	require.NoError(t, prove("old", old))
 	i.keys.Keys = nil
 	fresh := i.key("new", jose.EdDSA)
@@ -356,10 +359,7 @@ func TestATokenOfANewKeyIsNotRefusedWhileTheKeysCannotBeRead(t *testing.T) {
 	i := newIssuer(t)
 	old := i.key("old", jose.EdDSA)
 	w := newWorld(withJWT(i.server.URL))
-	prove := func(id string, key any) error {
-		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, key, w.claims())))
-		return err
-	}
+	prove := func(id string, key any) error { return w.proves(i, id, key) }
 	require.NoError(t, prove("old", old))
 	fresh := i.key("new", jose.EdDSA)
 	i.down.Store(true)
@@ -382,10 +382,7 @@ func TestAnAnswerWithoutKeysIsAFailure(t *testing.T) {
 	i := newIssuer(t)
 	known := i.key("known", jose.EdDSA)
 	w := newWorld(withJWT(i.server.URL))
-	prove := func(id string) error {
-		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, known, w.claims())))
-		return err
-	}
+	prove := func(id string) error { return w.proves(i, id, known) }
 	require.NoError(t, prove("known"))
 	for _, text := range []string{"<html>down for maintenance</html>", `{"error":"down for maintenance"}`, "null", `"` + strings.Repeat("x", 1<<20) + `"`} {
 		i.says.Store(text)
@@ -406,10 +403,7 @@ func TestAKnownKeyDoesNotWaitWhileItsIssuerIsAsked(t *testing.T) {
 	i := newIssuer(t)
 	known := i.key("known", jose.EdDSA)
 	w := newWorld(withJWT(i.server.URL))
-	prove := func(id string) error {
-		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, known, w.claims())))
-		return err
-	}
+	prove := func(id string) error { return w.proves(i, id, known) }
 	// while runs do while the issuer is asked because of a token of this key, and returns what
 	// became of that token.
 	while := func(asks string, do func()) error {
