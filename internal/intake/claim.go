@@ -222,8 +222,8 @@ func (s *Service) changeHere(ctx context.Context, c Client, id approvals.RunID, 
 }
 
 // show puts on the card what the record has of a call that people approved. The
-// record is what counts: if this fails, it is logged, and the next one that comes
-// by shows it.
+// record is what counts: if this fails, it is logged, and the next request about the
+// call shows it.
 func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) {
 	i := x.rec.call(call)
 	if i < 0 || x.rec.Calls[i].ClaimedAt.IsZero() {
