@@ -77,6 +77,29 @@ func TestPostMessageErrors(t *testing.T) {
 	require.Equal(t, []any{"missing required field: text [json-pointer:/attachments/0/blocks/0]"}, refused["errors"])
 }
 
+func TestAnAttachmentHasBlocksOrLegacyFields(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	_, ts, err := w.api.PostMessage("C0OPS", slack.MsgOptionAttachments(slack.Attachment{Text: "x", Color: "good"}))
+	require.NoError(t, err, "slack-go sends blocks that are null")
+	_, _, _, err = w.api.UpdateMessage("C0OPS", ts, slack.MsgOptionAttachments(slack.Attachment{Title: "y"}))
+	require.NoError(t, err)
+	for _, attachment := range []string{
+		`{"text":"x","fields":[],"blocks":[]}`, `{"text":"x","blocks":null}`,
+		`{"color":"good","fallback":"x","blocks":[` + divider + `]}`,
+	} {
+		answer := w.form(t, "chat.postMessage", url.Values{"channel": {"C0OPS"}, "attachments": {"[" + attachment + "]"}})
+		require.Equal(t, true, answer["ok"], attachment)
+	}
+	for _, field := range []string{`"text":""`, `"text":null`, `"fields":[]`, `"mrkdwn_in":[]`, `"actions":[]`, `"is_app_unfurl":false`, `"indent":false`} {
+		answer := w.form(t, "chat.postMessage", url.Values{
+			"channel": {"C0OPS"}, "text": {"x"}, "attachments": {`[{` + field + `,"blocks":[` + divider + `]}]`},
+		})
+		require.Equal(t, map[string]any{
+			"ok": false, "error": "invalid_attachments", "response_metadata": map[string]any{"messages": []any{"[ERROR] invalid_keys"}},
+		}, answer, field)
+	}
+}
+
 // Slack refuses the name of a channel wherever nothing new is posted:
 // https://github.com/slackapi/python-slack-sdk/issues/696.
 func TestOnlyNewMessagesTakeTheNameOfAChannel(t *testing.T) {

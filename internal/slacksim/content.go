@@ -143,6 +143,25 @@ func (c *call) takeEntities() *failure {
 	return nil
 }
 
+// notWithBlocks are fields of attachments that Slack refuses beside blocks, even
+// if they are empty.
+//
+// https://github.com/slackapi/java-slack-sdk/pull/416
+// https://github.com/slackapi/java-slack-sdk/issues/184
+// https://github.com/slackapi/java-slack-sdk/issues/187
+// https://github.com/slack-go/slack/issues/784
+var notWithBlocks = []string{
+	"text", "fields", "mrkdwn_in", "actions", "indent",
+	"is_msg_unfurl", "is_reply_unfurl", "is_thread_root_unfurl", "is_app_unfurl",
+}
+
+func hasAny(o object, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, has := o[name]
+		return has
+	})
+}
+
 // checkBlocks checks the blocks of a message and of its attachments, and
 // gives ids to those without, and to the attachments.
 func checkBlocks(list, attachments []any) *failure {
@@ -156,8 +175,13 @@ func checkBlocks(list, attachments []any) *failure {
 		if !ok {
 			return fail("invalid_attachments")
 		}
-		if inner, has := o["blocks"]; has {
-			c.Blocks(inner, "/attachments/"+strconv.Itoa(i)+"/blocks")
+		if o["blocks"] == nil { // the same as none: slack-go sends it with every attachment
+			delete(o, "blocks")
+			continue
+		}
+		c.Blocks(o["blocks"], "/attachments/"+strconv.Itoa(i)+"/blocks")
+		if list, _ := o["blocks"].([]any); len(list) > 0 && hasAny(o, notWithBlocks) {
+			return &failure{code: "invalid_attachments", problems: []string{"invalid_keys"}, quiet: true}
 		}
 	}
 	switch {
