@@ -9,12 +9,16 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/manifests"
 )
 
 // What the file says is what happens: in #ops every reply of the thread is
 // heard, and nothing is taken while a deletion waits.
 func TestRepliesAndPendingAreEnforced(t *testing.T) {
-	i := newInstallation(t, slacksim.Config{Events: append(slacksim.DefaultEvents(), "message.channels")})
+	i := newInstallation(t, slacksim.Config{
+		Events: append(slacksim.DefaultEvents(), "message.channels"),
+		Scopes: append(manifests.Scopes(), "channels:history"),
+	})
 	i.text = `
 agents:
   - {name: ops, files: reports, channels: [C0OPS], replies: all, pending: refuse}

@@ -35,8 +35,36 @@ func (s *events) emit(in *installation, c *channel, team string, event object) {
 }
 
 // subscriptions are the names by which apps subscribe to messages.
-var subscriptions = map[any]string{
+var subscriptions = map[string]string{
 	"im": "message.im", "mpim": "message.mpim", "group": "message.groups", "channel": "message.channels",
+}
+
+// eventScopes are the scopes that events need, without which Slack does not send them:
+// those of people who come and go, with the letter of their channel_type, the one for
+// the kind of channel.
+//
+// https://docs.slack.dev/apis/events-api
+var eventScopes = map[string]string{
+	"app_mention": "app_mentions:read", "message.im": "im:history", "message.mpim": "mpim:history",
+	"message.groups": "groups:history", "message.channels": "channels:history",
+	"member_joined_channel/C": "channels:read", "member_joined_channel/G": "groups:read",
+	"member_left_channel/C": "channels:read", "member_left_channel/G": "groups:read",
+	"channel_left": "channels:read", "channel_archive": "channels:read", "channel_unarchive": "channels:read",
+	"channel_created": "channels:read",
+	"group_left":      "groups:read", "group_archive": "groups:read", "group_unarchive": "groups:read",
+	"reaction_added": "reactions:read", "reaction_removed": "reactions:read", "user_change": "users:read",
+	"subteam_members_changed": "usergroups:read", "subteam_updated": "usergroups:read",
+}
+
+// subscribed reports whether the app gets an event: it subscribed to it, and was granted
+// the scope for it.
+func (s *events) subscribed(event object) bool {
+	name, kind := str(event["type"]), str(event["channel_type"])
+	if name == "message" {
+		name, kind = subscriptions[kind], ""
+	}
+	scope := eventScopes[strings.TrimSuffix(name+"/"+kind, "/")]
+	return slices.Contains(s.cfg.Events, name) && (scope == "" || slices.Contains(s.cfg.Scopes, scope))
 }
 
 // envelope is what Slack puts around an event.
@@ -62,15 +90,11 @@ func (s *events) envelope(in *installation, c *channel, team string, event objec
 	return o
 }
 
-// sendEvent delivers an envelope if the app subscribed to what is in it.
+// sendEvent delivers an envelope if the app gets what is in it.
 func (s *events) sendEvent(content object) {
 	event, _ := content["event"].(object)
 	kind := str(event["type"])
-	subscription := kind
-	if kind == "message" {
-		subscription = subscriptions[event["channel_type"]]
-	}
-	if s.socketMode.listens(s.urls.events) == "" || !slices.Contains(s.cfg.Events, subscription) {
+	if s.socketMode.listens(s.urls.events) == "" || !s.subscribed(event) {
 		return
 	}
 	body := encodeJSON(content)

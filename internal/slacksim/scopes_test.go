@@ -40,3 +40,32 @@ func TestOnlyAnAppWithTheScopeNamesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, seen[0].Username)
 }
+
+func TestEventsNeedTheirScopes(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{
+		Scopes: []string{"chat:write", "channels:read", "im:history"},
+		Events: []string{
+			"app_mention", "message.channels", "message.im", "member_joined_channel", "group_archive", "channel_archive",
+			"subteam_updated", "user_change", "app_home_opened",
+		},
+		Channels: append(slacksim.DefaultChannels(), slacksim.Channel{
+			ID: "C0DEALS", Name: "deals", Members: []string{"U0ALICE", "U0BOT"}, Private: true,
+		}),
+	})
+	_, err := w.PostAs(slacksim.Post{User: "alice", Channel: "ops", Text: "@countersign hello"})
+	require.NoError(t, err)
+	require.NoError(t, w.Join("gita", "deals"))
+	require.NoError(t, w.Archive("alice", "deals", true))
+	require.NoError(t, w.SetGroup("S0SRE", []string{"U0BOB"}))
+	require.NoError(t, w.SetActive("dave", false))
+	w.idle(t)
+	require.Empty(t, w.app.requests("/events"), "of none of these it has the scope")
+
+	_, err = w.PostAs(slacksim.Post{User: "alice", Channel: "@countersign", Text: "hello"})
+	require.NoError(t, err)
+	require.NoError(t, w.Join("gita", "ops"))
+	require.NoError(t, w.Archive("alice", "ops", true))
+	require.NoError(t, w.OpenHome("alice"))
+	w.idle(t)
+	require.Len(t, w.app.requests("/events"), 4)
+}
