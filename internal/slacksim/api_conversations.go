@@ -40,6 +40,8 @@ func (s *conversationsAPI) conversationsOpen(c *call) (object, *failure) {
 			return nil, fail("user_not_found")
 		case p.Deleted:
 			return nil, fail("user_disabled")
+		case p.Bot && len(users) == 1: // https://github.com/HubSpot/slack-client/pull/90
+			return nil, fail("cannot_dm_bot")
 		case p.Bot:
 			return nil, fail("invalid_user_combination")
 		}

@@ -89,7 +89,7 @@ func TestConversationsThroughSlackGo(t *testing.T) {
 func TestConversationsOpenErrors(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	for users, want := range map[string]string{
-		"": "users_list_not_supplied", "U0EVE": "user_not_found", "U0GONE": "user_disabled",
+		"": "users_list_not_supplied", "U0EVE": "user_not_found", "U0GONE": "user_disabled", "U0BOT": "cannot_dm_bot",
 		strings.TrimSuffix(strings.Repeat("U0BOB,", 9), ","): "too_many_users",
 	} {
 		require.Equal(t, want, w.call(t, "conversations.open", map[string]any{"users": users})["error"])
