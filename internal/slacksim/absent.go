@@ -13,23 +13,25 @@ var absent = strings.Fields(`
 agents.conversations.archive agents.conversations.create agents.conversations.getCanvas
 agents.conversations.listViews agents.conversations.removeView agents.conversations.setCanvasContent
 agents.conversations.setCommands agents.conversations.setProperties agents.conversations.setView
-agents.sessions.rename agents.sessions.setStatus apps.datastore.bulkDelete apps.datastore.bulkGet
-apps.datastore.bulkPut apps.datastore.count apps.datastore.delete apps.datastore.get apps.datastore.put
-apps.datastore.query apps.datastore.update apps.event.authorizations.list apps.icon.set apps.manifest.create
-apps.manifest.delete apps.manifest.export apps.manifest.update apps.manifest.validate apps.uninstall
-apps.user.connection.bulkUpdate apps.user.connection.requestAuth apps.user.connection.update
-assistant.search.context bookmarks.add bookmarks.edit bookmarks.list bookmarks.remove calls.add calls.end
-calls.info calls.participants.add calls.participants.remove calls.update canvases.access.delete
-canvases.access.set canvases.create canvases.delete canvases.edit canvases.getContent canvases.sections.lookup
-chat.meMessage chat.unfurl conversations.acceptSharedInvite conversations.approveSharedInvite
-conversations.archive conversations.canvases.create conversations.close conversations.declineSharedInvite
-conversations.externalInvitePermissions.set conversations.inviteShared conversations.kick conversations.leave
-conversations.listConnectInvites conversations.mark conversations.rename
+agents.sessions.rename agents.sessions.setStatus apps.activities.list apps.auth.external.delete
+apps.auth.external.get apps.datastore.bulkDelete apps.datastore.bulkGet apps.datastore.bulkPut
+apps.datastore.count apps.datastore.delete apps.datastore.get apps.datastore.put apps.datastore.query
+apps.datastore.update apps.event.authorizations.list apps.icon.set apps.managed.permissions.set
+apps.manifest.create apps.manifest.delete apps.manifest.export apps.manifest.update apps.manifest.validate
+apps.uninstall apps.user.connection.bulkUpdate apps.user.connection.requestAuth apps.user.connection.update
+assistant.search.context assistant.search.info bookmarks.add bookmarks.edit bookmarks.list bookmarks.remove
+calls.add calls.end calls.info calls.participants.add calls.participants.remove calls.update
+canvases.access.delete canvases.access.set canvases.create canvases.delete canvases.edit canvases.getContent
+canvases.sections.lookup chat.meMessage chat.unfurl conversations.acceptSharedInvite
+conversations.approveSharedInvite conversations.archive conversations.canvases.create conversations.close
+conversations.declineSharedInvite conversations.externalInvitePermissions.set conversations.inviteShared
+conversations.kick conversations.leave conversations.listConnectInvites conversations.mark conversations.rename
 conversations.requestSharedInvite.approve conversations.requestSharedInvite.deny
 conversations.requestSharedInvite.list conversations.setPurpose conversations.setTopic conversations.unarchive
-dialog.open dnd.endDnd dnd.endSnooze dnd.info dnd.setSnooze dnd.teamInfo emoji.list entity.presentDetails
-files.comments.delete files.completeUploadExternal files.delete files.getUploadURLExternal files.info files.list
-files.remote.add files.remote.info files.remote.list files.remote.remove files.remote.share files.remote.update
+dialog.open dnd.endDnd dnd.endSnooze dnd.info dnd.setSnooze dnd.teamInfo emoji.list
+entity.acknowledgeCommentAction entity.presentComments entity.presentDetails files.comments.delete
+files.completeUploadExternal files.delete files.getUploadURLExternal files.info files.list files.remote.add
+files.remote.info files.remote.list files.remote.remove files.remote.share files.remote.update
 files.revokePublicURL files.sharedPublicURL functions.completeError functions.completeSuccess
 functions.distributions.permissions.add functions.distributions.permissions.list
 functions.distributions.permissions.remove functions.distributions.permissions.set

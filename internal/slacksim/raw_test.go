@@ -66,6 +66,7 @@ func TestMethodsThatAreNotSimulated(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	for name, want := range map[string][2]string{
 		"files.getUploadURLExternal": {"not_simulated", "[ERROR] Slack has files.getUploadURLExternal, but slacksim does not"},
+		"entity.presentComments":     {"not_simulated", "[ERROR] Slack has entity.presentComments, but slacksim does not"},
 		"admin.users.list":           {"not_simulated", "[ERROR] Slack has admin.users.list, but slacksim does not"},
 		"files.upload":               {"method_deprecated", "[ERROR] Slack has retired files.upload"},
 		"channels.list":              {"method_deprecated", "[ERROR] Slack has retired channels.list"},
