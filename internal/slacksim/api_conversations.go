@@ -152,6 +152,8 @@ func (s *conversationsAPI) conversationsHistory(c *call) (object, *failure) {
 	return answer, f
 }
 
+// conversationsReplies answers with a message and the replies to it. A reply has none
+// and is alone: https://github.com/slackapi/bolt-python/issues/783.
 func (s *conversationsAPI) conversationsReplies(c *call) (object, *failure) {
 	ch, f := s.readable(c, "history")
 	if f != nil {
@@ -160,11 +162,6 @@ func (s *conversationsAPI) conversationsReplies(c *call) (object, *failure) {
 	root := ch.find(c.str("ts"))
 	if root == nil || root.visibleTo != "" {
 		return nil, fail("thread_not_found")
-	}
-	if root.threadTS != "" {
-		if first := ch.find(root.threadTS); first != nil {
-			root = first
-		}
 	}
 	return s.history(ch, c, append([]*message{root}, ch.thread(root.ts)...), 1000)
 }
