@@ -25,9 +25,26 @@ func (s *webAPI) tooFast(m *method, a *args) time.Duration {
 		wait = s.wait(a.token+" "+m.name, perMinute[m.tier], time.Minute)
 	}
 	if s.cfg.PostLimit && m.name == "chat.postMessage" {
-		wait = max(wait, s.wait(a.token+" "+a.str("channel"), postBurst, postBurst*time.Second))
+		wait = max(wait, s.wait(a.token+" "+s.postsTo(a), postBurst, postBurst*time.Second))
 	}
 	return wait
+}
+
+// postsTo is the channel that a message is for, whatever the call names it by.
+func (s *webAPI) postsTo(a *args) string {
+	ref := a.str("channel")
+	in := s.withToken(a.token)
+	if in == nil {
+		return ref
+	}
+	switch ch := s.chat.named(in, ref); {
+	case ch == nil: // it is for a person, perhaps
+		return ref
+	case ch.IM:
+		return ch.Members[0]
+	default:
+		return ch.ID
+	}
 }
 
 // wait allows so many uses of a key in a span of time.

@@ -52,11 +52,18 @@ func TestPostsAreLimitedPerChannel(t *testing.T) {
 	for range 3 {
 		require.Equal(t, http.StatusOK, post("C0OPS").status)
 	}
+	for _, name := range []string{"ops", "#ops"} {
+		require.Equal(t, http.StatusTooManyRequests, post(name).status, "another name of the same channel")
+	}
 	refused := post("C0OPS")
 	require.Equal(t, http.StatusTooManyRequests, refused.status)
 	require.Equal(t, "3", refused.header.Get("Retry-After"))
 	require.Contains(t, string(refused.body), `"ratelimited"`)
 	require.Equal(t, http.StatusOK, post("C0GENERAL").status)
+	for range 3 {
+		require.Equal(t, http.StatusOK, post("U0BOB").status)
+	}
+	require.Equal(t, http.StatusTooManyRequests, post("U0BOB").status, "the first one opened the conversation")
 	w.Advance(3 * time.Second)
 	require.Equal(t, http.StatusOK, post("C0OPS").status)
 }
