@@ -95,7 +95,7 @@ func (b *bot) serveRemote(ctx context.Context, l net.Listener, c config.Config) 
 		}
 	}
 	s.Server = &http.Server{
-		Handler:           b.metrics.HTTP("agents", b.traces.HTTP(true, answered(routes, s.hooks.Hooks()))),
+		Handler:           readRest(b.metrics.HTTP("agents", b.traces.HTTP(true, answered(routes, s.hooks.Hooks())))),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API sets its own for requests that wait
 		WriteTimeout:      30 * time.Second,

@@ -110,7 +110,7 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling))
 	_ = control.SetWriteDeadline(s.c.Now().Add(limit + 2*s.c.Handling))
 	if err != nil {
-		refuseUnread(w, r, err.Error())
+		send(w, preToolUse(deny(err.Error()), options{}))
 		return
 	}
 	who, _, why := s.door.Agent(r, intake.DoorHooks)
@@ -125,11 +125,11 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 			body, large = short, false
 		}
 	}
-	if large || err != nil { // the deadline stays: the server waits for the rest before it sends the answer
+	if large || err != nil { // the deadline stays: the rest may still be read before the answer is sent
 		if large {
 			why = cmp.Or(why, fmt.Sprintf("the question has more than %d bytes", maxBody))
 		}
-		refuseUnread(w, r, cmp.Or(why, "the question did not arrive as a whole"))
+		send(w, preToolUse(deny(cmp.Or(why, "the question did not arrive as a whole")), options{}))
 		return
 	}
 	// A read deadline would end the request, because the server reads on to learn
@@ -185,23 +185,6 @@ func (s *Server) guarded(ctx context.Context, r *http.Request, c door.Caller, wh
 func (s *Server) panicked(ctx context.Context) []byte {
 	s.c.Log.ErrorContext(ctx, "a hook panicked", slog.String("stack", string(debug.Stack())))
 	return preToolUse(deny("something is wrong with Countersign; its log says more"), options{})
-}
-
-// refuseUnread denies a question that is not read to its end. To a client that asked to
-// close the connection, net/http would send the answer and then reset the connection,
-// which a client that still sends its question can take for no answer. A body over a
-// limit makes it wait for the client first.
-func refuseUnread(w http.ResponseWriter, r *http.Request, why string) {
-	inner := w
-	for { // only the writer of net/http itself learns of the limit
-		u, ok := inner.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		inner = u.Unwrap()
-	}
-	_, _ = io.Copy(io.Discard, http.MaxBytesReader(inner, r.Body, maxUnproven))
-	send(w, preToolUse(deny(why), options{}))
 }
 
 // send sends a whole answer. One that would be empty is a denial: clients take an

@@ -252,45 +252,6 @@ func TestAQuestionWhoseRestNeverComesIsAnswered(t *testing.T) {
 	}
 }
 
-// A client that still sends its question when the connection is reset can take that for no
-// answer, and run the tool. So the connection ends in order, also one that the client
-// wants closed.
-func TestADenialOfALargeQuestionArrivesAsAWhole(t *testing.T) {
-	w := newWorld(t)
-	measured := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		w.hooks.Hooks().ServeHTTP(wrapped{out}, r)
-	}))
-	defer measured.Close()
-	for name, c := range map[string]struct {
-		query, credential, want string
-		size                    int
-	}{
-		"wrong credential": {"", "wrong", "the token proves no agent", 3 << 20},
-		"wrong option":     {"?hold=never", token, "hold", 3 << 20},
-		"too large":        {"", token, "more than", 6 << 20},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", measured.Listener.Addr().String())
-			require.NoError(t, err)
-			defer func() { _ = conn.Close() }()
-			go func() {
-				body := bash("t1", strings.Repeat("x", c.size))
-				_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
-					hookserver.ClaudePath+c.query, c.credential, len(body), body)
-			}()
-			got, err := io.ReadAll(conn)
-			require.NoError(t, err)
-			require.Contains(t, string(got), `"permissionDecision":"deny"`)
-			require.Contains(t, string(got), c.want)
-		})
-	}
-}
-
-// wrapped is a writer of net/http within another one, as that which measures is.
-type wrapped struct{ http.ResponseWriter }
-
-func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
 // cutOff sends a part of a request, and returns all that comes before the server closes
 // the connection.
 func cutOff(t *testing.T, address, path, credential, sent string) string {
