@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -99,7 +100,11 @@ func (s *Server) body(c caller) ([]byte, error) {
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
 		return nil, refuse(http.StatusUnsupportedMediaType, "The body must be in UTF-8.")
 	}
-	return io.ReadAll(c.r.Body)
+	raw, err := io.ReadAll(c.r.Body)
+	if _, large := errors.AsType[*http.MaxBytesError](err); err != nil && !large && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, refuse(http.StatusBadRequest, "The request did not arrive as a whole. Nothing changed.")
+	}
+	return raw, err
 }
 
 // manner is how the client wants its stream.

@@ -110,6 +110,9 @@ func readRequest(body []byte) (request, []fault) {
 	}
 	var wire map[string]json.RawMessage
 	if !r.into(body, "", "an object", &wire) {
+		if len(r.faults) == 0 { // it is null
+			r.wrong("", "must be an object")
+		}
 		return q, r.faults
 	}
 	if r.into(wire["id"], "/id", "a text", &q.Chat); !chatIDOK(q.Chat) && len(r.faults) == 0 {

@@ -2,7 +2,9 @@ package uistream_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,8 +36,9 @@ func TestABodyThatIsWrongIsRefusedWithAList(t *testing.T) {
 	c := newWorld(t).client(alice)
 	message := `{"id":"u1","role":"user","parts":[{"type":"text","text":"hi"}]}`
 	for body, at := range map[string]string{
-		`{`:  "",
-		`[]`: "",
+		`{`:    "",
+		`[]`:   "",
+		`null`: "",
 		`{"id":"__proto__","messages":[` + message + `]}`:       "/id",
 		`{"id":"a/b","messages":[` + message + `]}`:             "/id",
 		`{"id":7,"messages":[` + message + `]}`:                 "/id",
@@ -59,9 +62,43 @@ func TestABodyThatIsWrongIsRefusedWithAList(t *testing.T) {
 		require.NoError(t, json.NewDecoder(r.body).Decode(&p))
 		require.NotEmpty(t, p.Errors, body)
 		require.Equal(t, at, p.Errors[0].At, body)
+		require.NotContains(t, p.Errors[1:], p.Errors[0], "it is said once")
 		require.NotEmpty(t, p.Errors[0].Problem)
 	}
 	require.Equal(t, http.StatusRequestEntityTooLarge, c.do(http.MethodPost, "/api/chat", `{"id":"c","x":"`+strings.Repeat("x", 5<<20)+`"}`).code)
+}
+
+func TestARequestThatNoRouteTakesIsAProblem(t *testing.T) {
+	c := newWorld(t).client(alice)
+	for request, status := range map[string]int{
+		"GET /api/chat":         http.StatusMethodNotAllowed,
+		"DELETE /api/chat/c":    http.StatusMethodNotAllowed,
+		"POST /api/chat/":       http.StatusNotFound,
+		"GET /api/chat/c/x/y":   http.StatusNotFound,
+		"GET /api/chat/c/other": http.StatusNotFound,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		r := c.do(method, path, nil)
+		require.Equal(t, status, r.code, request)
+		require.Equal(t, "application/problem+json", r.header.Get("Content-Type"), request)
+		require.Equal(t, status == http.StatusMethodNotAllowed, r.header.Get("Allow") != "", request)
+		require.JSONEq(t, fmt.Sprintf(`{"title":%q,"status":%d}`, http.StatusText(status), status), body(t, r), request)
+	}
+}
+
+func TestABodyThatEndsEarlyIsRefusedInWords(t *testing.T) {
+	w := newWorld(t)
+	for _, rest := range []string{"Content-Length: 500\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.http.Listener.Addr().String())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = io.WriteString(conn, "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer UALICE\r\nContent-Type: application/json\r\n"+rest)
+		require.NoError(t, err)
+		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		got, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.Contains(t, string(got), "The request did not arrive as a whole. Nothing changed.")
+	}
 }
 
 func TestOfAHistoryOnlyTheLastMessageIsUsed(t *testing.T) {

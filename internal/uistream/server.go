@@ -240,8 +240,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.problemOf(r, err).write(w)
 		return
 	}
+	if _, pattern := s.routes.Handler(r); pattern == "" {
+		w = unrouted{w}
+	}
 	s.routes.ServeHTTP(w, r)
 }
+
+// unrouted makes a problem of the plain text by which net/http refuses a request that
+// no route takes.
+type unrouted struct{ http.ResponseWriter }
+
+func (u unrouted) WriteHeader(status int) { refuse(status, "").write(u.ResponseWriter) }
+
+func (u unrouted) Write(text []byte) (int, error) { return len(text), nil }
 
 // Headers by which a client says how it wants its stream.
 const (
