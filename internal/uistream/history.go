@@ -45,7 +45,7 @@ func (s *Server) history(c caller) error {
 		if err != nil {
 			return err
 		}
-		said := &metadata{Timestamp: h.at.UTC()}
+		said := &metadata{Timestamp: t.began.UTC()} // when it was sent, also if it had to wait for its turn
 		if at.shared {
 			said.User = t.by
 		}
@@ -61,7 +61,6 @@ func (s *Server) history(c caller) error {
 type turnHead struct {
 	run    approvals.RunID
 	prompt string
-	at     time.Time
 }
 
 // heads lists the turns of a thread in their order.
@@ -95,7 +94,7 @@ func (s *Server) heads(ctx context.Context, thread agentrun.Thread) ([]turnHead,
 			return nil, err
 		}
 		if head == q.RunID {
-			all = append(all, turnHead{head, strings.Join(prompt, "\n\n"), q.At})
+			all = append(all, turnHead{head, strings.Join(prompt, "\n\n")})
 		}
 	}
 	return all, nil

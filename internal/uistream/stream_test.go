@@ -1,10 +1,12 @@
 package uistream_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -110,6 +112,21 @@ func TestAResumedStreamIsTheWholeMessageUnderItsID(t *testing.T) {
 		return c.do(http.MethodGet, "/api/chat/chat1/stream", nil).code == http.StatusNoContent
 	}, waitTime, tick)
 	require.Empty(t, c.do(http.MethodGet, "/api/chat/chat1", nil).header.Get("x-vercel-ai-ui-message-stream"))
+}
+
+func TestNoAnswerIsOlderThanItsMessage(t *testing.T) {
+	c := newWorld(t).client(alice)
+	read(t, c.say("u1", "say hello")).all()
+	var h struct {
+		Messages []struct {
+			Role     string
+			Metadata struct{ Timestamp time.Time }
+		}
+	}
+	require.NoError(t, json.NewDecoder(c.do(http.MethodGet, "/api/chat/chat1", nil).body).Decode(&h))
+	require.Len(t, h.Messages, 2)
+	require.Equal(t, "user", h.Messages[0].Role)
+	require.False(t, h.Messages[1].Metadata.Timestamp.Before(h.Messages[0].Metadata.Timestamp))
 }
 
 func TestADisconnectDoesNotCancelTheRun(t *testing.T) {
