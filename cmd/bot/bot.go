@@ -251,7 +251,11 @@ func (b *bot) ready(ctx context.Context) error {
 
 // close waits for the work that follows answers, and closes the store.
 func (b *bot) close(ctx context.Context) error {
-	return errors.Join(b.ui.Server.Shutdown(ctx), b.store.Close(), b.traces.Close(ctx))
+	err := errors.Join(b.ui.Server.Shutdown(ctx), b.store.Close())
+	if lost := b.traces.Close(ctx); lost != nil { // a collector that fails does not make the stop fail
+		b.log.WarnContext(ctx, "traces", slog.Any("err", lost))
+	}
+	return err
 }
 
 func answer(w http.ResponseWriter, status int, text string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -78,6 +79,26 @@ func TestVariablesOfOpenTelemetryAreNotLogged(t *testing.T) {
 	require.Contains(t, log.String(), `"what":"escape header value"`)
 	require.Contains(t, log.String(), `"what":"read tls ca cert file"`)
 	require.NotContains(t, log.String(), "hunter2")
+}
+
+// A collector of traces that hangs when the bot stops is in the log, and the stop does not
+// fail.
+func TestACollectorThatHangsDoesNotFailTheStop(t *testing.T) {
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(collector.Close)
+	addr := statetest.FreeAddr(t)
+	p, log := begun(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "REDIS_URL=unix://"+statetest.NewInstance(t).Socket, "COUNTERSIGN_ADDR="+addr)
+	log.await(t, `"msg":"listening"`)
+	r, err := http.Post("http://"+addr+"/slack/events", "application/json", nil)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait(), log.String())
+	require.Contains(t, log.String(), `"err":"send the last traces: context deadline exceeded"`)
+	require.Contains(t, log.String(), `"msg":"stopped"`)
 }
 
 // What a library writes to Go's standard logger is a record of the log too: here that a
