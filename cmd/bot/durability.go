@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
@@ -23,15 +27,86 @@ func storeOptions(c config.Config, e config.Environment, log *slog.Logger) (stat
 // A commandStore is the store for a command that an operator waits for.
 type commandStore struct {
 	*state.Store
-	end func() error // of a private Redis
+	interrupted func() (stop bool)
+	end         func() error // of a private Redis
 }
 
 // Close closes the store, and ends the Redis that was started for the command.
-func (s commandStore) Close() error { return errors.Join(s.Store.Close(), s.end()) }
+func (s commandStore) Close() error {
+	if !s.interrupted() { // it has closed the store
+		return s.end()
+	}
+	return errors.Join(s.Store.Close(), s.end())
+}
+
+// An asker bounds how long a command waits for one answer of Redis, with all that
+// go-redis does to get it. After an answer that did not come it asks for no other one.
+// [state.Browser] asks the nodes of a cluster past it.
+type asker struct {
+	most time.Duration
+	over atomic.Bool
+}
+
+// DialHook implements [redis.Hook].
+func (*asker) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements [redis.Hook].
+func (a *asker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return a.ask(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (a *asker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		err := a.ask(ctx, func(ctx context.Context) error { return next(ctx, all) })
+		if errors.Is(err, silence(a.most)) {
+			for _, cmd := range all {
+				cmd.SetErr(err)
+			}
+		}
+		return err
+	}
+}
+
+func (a *asker) ask(ctx context.Context, question func(context.Context) error) error {
+	if a.over.Load() {
+		return silence(a.most)
+	}
+	asking, cancel := context.WithTimeout(ctx, a.most)
+	defer cancel()
+	err := question(asking)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if asking.Err() != nil {
+		err = silence(a.most)
+	}
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() { // go-redis may give up sooner
+		a.over.Store(true)
+	}
+	return err
+}
+
+// A silence is the error of a Redis that has not answered for so long. It is a [net.Error],
+// as that of go-redis would be.
+type silence time.Duration
+
+// Timeout implements [net.Error].
+func (silence) Timeout() bool { return true }
+
+// Temporary implements [net.Error].
+func (silence) Temporary() bool { return true }
+
+func (s silence) Error() string {
+	return fmt.Sprintf("redis has not answered for %s", time.Duration(s))
+}
 
 // openForCommand returns the store for a command that an operator waits for.
 // If Redis does not answer, it returns an error and does not try again: the
-// bot itself waits until Redis is there, but an operator wants to know.
+// bot itself waits until Redis is there, but an operator wants to know. When ctx ends, the
+// store is closed: go-redis waits for an answer that it has asked for, whatever its context.
 func openForCommand(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (s commandStore, err error) {
 	o, err := storeOptions(c, e, log)
 	if err != nil {
@@ -43,13 +118,14 @@ func openForCommand(ctx context.Context, c config.Config, e config.Environment, 
 			return s, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
+	opening, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()
-	o.Once = true
-	if s.Store, err = openDurable(ctx, c, o); err != nil {
-		err = errors.Join(err, s.end())
+	o.Once, o.Hooks = true, append(o.Hooks, &asker{most: doctor.Timeout})
+	if s.Store, err = openDurable(opening, c, o); err != nil {
+		return s, errors.Join(err, s.end())
 	}
-	return s, err
+	s.interrupted = context.AfterFunc(ctx, func() { _ = s.Store.Close() }) // the command reports that ctx ended
+	return s, nil
 }
 
 // untilUsable calls open until Redis can be used: as long as it is away, also if that begins
