@@ -1,16 +1,21 @@
 package telemetry
 
 import (
+	"context"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
@@ -110,4 +115,27 @@ func TestDashboardAndAlertsUseLabelsThatAreThere(t *testing.T) {
 		}
 	}
 	require.Greater(t, used, 50)
+}
+
+// Between two bounds of a histogram Prometheus guesses: with a threshold between them, an
+// alert fires although nothing took as long.
+func TestThresholdsOfAlertsAreBoundsOfHistograms(t *testing.T) {
+	m := New(Config{Now: time.Now})
+	require.NoError(t, m.Redis().ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })(t.Context(), nil))
+	m.HTTP("slack", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/slack/events", nil))
+	families, err := m.registry.Gather()
+	require.NoError(t, err)
+	bounds := map[string][]string{}
+	for _, f := range families {
+		for _, b := range f.Metric[0].GetHistogram().GetBucket() {
+			bounds[f.GetName()] = append(bounds[f.GetName()], strconv.FormatFloat(b.GetUpperBound(), 'g', -1, 64))
+		}
+	}
+	rules, err := os.ReadFile(filepath.Join("..", "..", "manifests", "prometheus", "rules.yaml"))
+	require.NoError(t, err)
+	thresholds := regexp.MustCompile(`histogram_quantile\(.*\b(countersign_\w+)_bucket.*\) > ([\d.]+)\n`).FindAllStringSubmatch(string(rules), -1)
+	require.Len(t, thresholds, 2)
+	for _, x := range thresholds {
+		require.Contains(t, bounds[x[1]], x[2], x[1])
+	}
 }

@@ -42,7 +42,7 @@ const namespace = "countersign"
 // Buckets of histograms, in seconds.
 var (
 	fast    = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5} // one call of Redis
-	request = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}                  // one request, in or out
+	request = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10, 30}                 // one request, in or out
 	work    = []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900}         // what an agent does, and how late work begins
 	people  = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400}
 )
