@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -19,5 +20,9 @@ func runCheck(ctx context.Context, in *call) error {
 		return err
 	}
 	o.Data = *data
-	return doctor.Report(in.stdout, doctor.Check(ctx, o))
+	found := doctor.Check(ctx, o)
+	if ctx.Err() != nil {
+		return errors.New("interrupted before everything was checked")
+	}
+	return doctor.Report(in.stdout, found)
 }

@@ -199,3 +199,14 @@ func write(t *testing.T, text string) string {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
+
+// A check that is interrupted does not say that what it has not asked is broken.
+func TestAnInterruptedCheckReportsNothing(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.check()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var out, stderr bytes.Buffer
+	require.EqualError(t, run(ctx, []string{"check", "--config", i.o.Path, "--online"}, i.o.Environ, &out, &stderr), "interrupted before everything was checked")
+	require.Empty(t, out.String()+stderr.String())
+}
