@@ -175,6 +175,9 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 		"vagrant ssh -c x", "gcloud compute ssh h --command x", "adb shell x", "wsl x", "ansible all -m shell -a x", "socat a SYSTEM:x", "nc -e x h", "ncat --sh-exec x h",
 		"xterm -e x", "man -P x ls", "pdflatex --shell-escape x", "fzf --preview x", "svn diff --diff-cmd x", "hg --config alias.x=y x", "apt-get -o A::Pre-Invoke::=x update", "rpm --eval '%(x)'",
 		"tcpdump -z x -w f", "rename 's/a/x/e' f", "mongosh --eval x", "elixir -e x", "julia -e x", "pypy3 -c x", "R -e x", "nu -c x", "rbash -c x", "bash5 -c x", "zsh-5.9 -c x", "deno eval x",
+		"jruby -e x", "jython -c x", "bpython -c x", "ghci-9.4 -e x", "kotlin -e x", "clj -e x", "octave-cli --eval x", "rake -e x", "rake --execute-print x", "crystal eval x", "bash-static -c x",
+		"clisp -x x", "pry --exec x", "rake --exec x", "mlr --prepipe x cat a", "mlr tee -p x a", "echo x | jruby", "echo x | jython3", "echo x | ghci", "octave-cli", "echo x | pry",
+		`mlr -n put 'end{print | "r"."m x", 1}'`, "mlr -n put 'end{system(x)}'", "mlr put -f a b",
 	} {
 		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
 	}
@@ -183,7 +186,7 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 		"make test ARGS=-v", "make -C x all", "git rebase main", "git rebase -i main", "git submodule update --init", "git commit -m '!x'", "git config user.name x", "git clone https://h/x", "git checkout -b x",
 		"gh pr view 12 -c", "gh pr view --comments", "npm test", "npm run build", "go build ./cmd", "golangci-lint run ./cmd", "cp -r x ./cmd", "python -m pytest -x", "man ls", "cargo build", "shellcheck install.sh",
 		"npm run view", "poetry run pytest", "uv run python x.py", "grep -rn bash .", "cat /bin/sh", "apt-get update", "fzf -m", "rename s/a/b/ f", "nc h 80", "hg log", "svn diff", "xterm",
-		"m4 a.m4", "sftp h", "telnet h 80",
+		"m4 a.m4", "sftp h", "telnet h 80", "rake test", "crystal build a.cr", "mlr --icsv put 'x > 1 || y > 2' a.csv", "mlr --icsv sort a.csv", "clj a.clj", "ghci a.hs",
 	} {
 		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
 	}

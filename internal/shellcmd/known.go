@@ -57,12 +57,13 @@ func looksOnly(c Command) bool {
 
 // shells run a text that they are given as an argument, read, or send to another
 // machine. So does a program that is told to start one.
-var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh`)
+var shells = setOf(`sh bash bash-static rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh`)
 
 // reads run what they read.
 var reads = setOf(`python pypy ipython node nodejs deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
 	groovy scala guile racket sbcl swift gnuplot osascript ed ex vi vim nvim psql mysql mariadb sqlite duckdb m4
-	dc ftp sftp lftp telnet irb jshell wish`)
+	dc ftp sftp lftp telnet irb jshell wish iex erl clojure clj ghci runghc runhaskell kotlin octave-cli gforth csi gosh
+	ecl clisp janet fennel newlisp matlab jython micropython graalpy bpython hy sage jruby truffleruby mruby pry`)
 
 // interpreters run programs that they are given as a text or a file, or have a
 // way out to a shell.
@@ -75,16 +76,22 @@ var interpreters = setOf(`python python2 python3 node deno bun perl ruby php lua
 // in a language that can start programs. The names are without a version.
 var hands = patterns(
 	`ipython qjs gjs tclsh wish rscript r julia octave elixir iex erl ocaml groovy scala clojure bb guile racket
-		sbcl raku gnuplot osascript`, `^(-[A-Za-z0-9]*[ceErp]|--?eval|--?print|--?run|--?exec|eval$)`,
-	`python pypy`, `^-[bBdEhiIOPqRsStuvVx0-9]*c|^(-[A-Za-z]*m)?(timeit|i?pdb)$`,
+		sbcl raku gnuplot osascript ghci runghc runhaskell kotlin octave-cli gforth csi gosh clj ecl janet fennel
+		newlisp electron matlab`, `^(-[A-Za-z0-9]*[ceErp]|--?eval|--?print|--?run|--?exec|eval$)`,
+	`python pypy jython micropython graalpy bpython hy sage`, `^-[bBdEhiIOPqRsStuvVx0-9]*c|^(-[A-Za-z]*m)?(timeit|i?pdb)$`,
 	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|data:`,
 	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|data:`,
 	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])`,
 	`yarn`, `^exec$`,
 	`perl`, `^-[a-zA-HJ-Z0-9]*[eEMmd]`,
-	`ruby`, `^-[a-qs-zA-HJ-Z0-9]*e`,
+	`clisp`, `^-[A-Za-z0-9]*[cx]`,
+	`ruby jruby truffleruby mruby`, `^-[a-qs-zA-HJ-Z0-9]*e`,
+	`pry`, `^(-[A-Za-z]*e|--e)`,
 	`php`, `^-[abeg-suv-yA-Z0-9]*[rBRE]|^--?(run|process)|data:`,
 	`lua luajit`, `^-e`,
+	`rake`, `^(-[A-Za-z]*[eEp]|--e)`,
+	`crystal`, `^eval$`,
+	`mlr`, `\b(system|exec)\b|(^|[^|])\|([^|]|$)|^(-[fps]|--prepipe)`,
 	`ghc swift`, `^(-e|--run)`,
 	`vi vim nvim view ex rvim gvim vimdiff vim.basic vim.tiny vim.nox vim.gtk`, `^(\+[^0-9]|-[A-Za-z]*[cSs]|--cmd|--remote)`,
 	`emacs emacsclient`, `^--?(ev|ex|func|lo|sc|ba|[felQx]$)`,
