@@ -38,6 +38,7 @@ func guarded(t *testing.T) string {
 }
 
 func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no pwsh is installed
 	const fine = `{"allowManagedHooksOnly":true,"disableSkillShellExecution":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"http","url":"URL/v1/hooks/claude-code?hold=9m","timeout":600,"onFailure":"block"}]}]}}`
 	command := func(hook string) string {
 		return `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command",` + hook + `}]}]}}`
@@ -47,7 +48,7 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		version, managed, user, project, token string
 		more                                   string // a file beside the managed settings
 		codex                                  string // its hooks.json
-		gemini                                 bool
+		gemini, pwsh                           bool
 		self                                   string
 		bad                                    bool
 		says                                   string
@@ -64,6 +65,10 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a command with its hold after =":           {managed: command(`"command":"BOT hook ask --hold=20m"`), bad: true, says: "gives up first"},
 		"a condition that leaves calls out":         {managed: change(`"type":"http"`, `"type":"http","if":"Bash(rm *)"`), bad: true, says: `"Bash(rm *)" leaves out`},
 		"a command that nobody waits for":           {managed: command(`"async":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
+		"a command that only claude -p waits for":   {managed: command(`"asyncRewake":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
+		"a command for a shell that is not there":   {managed: command(`"shell":"powershell","command":"BOT hook ask"`), bad: true, says: "every tool runs"},
+		"a command for a shell that is there":       {managed: command(`"shell":"powershell","command":"BOT hook ask"`), pwsh: true, says: "asks Countersign before every tool"},
+		"a command that its shell does not find":    {managed: command(`"shell":"powershell","command":"/nowhere/bot hook ask"`), pwsh: true, bad: true, says: "every tool runs"},
 		"a key in letters of the wrong case":        {managed: change("onFailure", "onfailure"), bad: true, says: "tools run whenever Countersign is away"},
 		"a hook that is of no known type":           {managed: change(`{"matcher"`, `{"hooks":[{"type":"webhook"}]},{"matcher"`), bad: true, says: `ignores all of its hooks: the type "webhook"`},
 		"a hook without a command":                  {managed: change(`{"PreToolUse"`, `{"PermissionRequest":[{"hooks":[{"type":"command"}]}],"PreToolUse"`), bad: true, says: "does not say what it calls"},
@@ -109,6 +114,11 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Dir(spaced), 0o700))
 			for _, program := range []string{bot, spaced} {
 				require.NoError(t, os.WriteFile(program, nil, 0o700))
+			}
+			if c.pwsh {
+				path := t.TempDir()
+				require.NoError(t, os.WriteFile(filepath.Join(path, "pwsh"), nil, 0o700))
+				t.Setenv("PATH", path)
 			}
 			or := func(v, other string) string {
 				if v == "" {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -114,11 +115,11 @@ func (s setting) gates(c Config) (bool, []string) {
 			if h.If != "" {
 				problems = append(problems, fmt.Sprintf("the condition %.100q leaves out other calls", h.If))
 			}
-			if h.Async {
-				problems = append(problems, "async is true: tools run without waiting for the answer")
+			if h.Async || h.Rewakes {
+				problems = append(problems, "async or asyncRewake is true: tools run without waiting for the answer")
 			}
 			if h.Type == "command" && h.OnFailure != "block" && h.missing() {
-				problems = append(problems, `the program of the command is not here, and onFailure is not "block": every tool runs`)
+				problems = append(problems, `the program or the shell of the command is not here, and onFailure is not "block": every tool runs`)
 			}
 			limit := clientTimeout * time.Second
 			if h.Timeout != nil {
@@ -149,6 +150,11 @@ func (s setting) namesServers() bool {
 // missing reports whether the command certainly names no program. With args it is the
 // program, and otherwise a line for the shell.
 func (h hookEntry) missing() bool {
+	if h.Args == nil && h.Shell == "powershell" && runtime.GOOS != "windows" {
+		if _, err := exec.LookPath("pwsh"); err != nil {
+			return true
+		}
+	}
 	program := h.Command
 	if h.Args == nil {
 		words := strings.Fields(h.Command)

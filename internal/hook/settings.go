@@ -64,6 +64,8 @@ type hookEntry struct {
 	Args      []string          `json:"args,omitempty"`
 	If        string            `json:"if,omitempty"`
 	Async     bool              `json:"async,omitempty"`
+	Rewakes   bool              `json:"asyncRewake,omitempty"` // implies async, unless the session is one of claude -p
+	Shell     string            `json:"shell,omitempty"`
 	Timeout   *float64          `json:"timeout,omitempty"`
 	OnFailure string            `json:"onFailure,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
@@ -206,5 +208,5 @@ func exact(v any) any {
 
 var settingKeys = []string{
 	"allowManagedHooksOnly", "disableSkillShellExecution", "allowManagedMcpServersOnly", "allowedMcpServers", "strictPluginOnlyCustomization", "disableAllHooks", "hooks", "env", "permissions", "defaultMode", "matcher", "type", "url", "command", "args",
-	"if", "async", "timeout", "onFailure", "headers", "allowedEnvVars", "prompt", "server", "tool",
+	"if", "async", "asyncRewake", "shell", "timeout", "onFailure", "headers", "allowedEnvVars", "prompt", "server", "tool",
 }
