@@ -60,7 +60,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 			_, _ = fmt.Fprintf(p.stderr, "skipped: %s\n", approvals.VisibleLine(err.Error())) // counted, and said at the end
 			continue
 		}
-		if err := lines.Encode(policy.Record(call.Proposal)); err != nil {
+		if err := lines.Encode(policy.Record(call)); err != nil {
 			return fmt.Errorf("write a call: %w", err)
 		}
 	}

@@ -11,48 +11,30 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A RecordedCall is a call that a model made and a policy was asked about, with
-// what was known then: the arguments as the model wrote them, who had asked, and
-// what the request had led to. The history does not keep why the tool itself
-// asked for approval, so Gate is always [approvals.GateNone].
-type RecordedCall struct {
-	approvals.Proposal
-	Thread agentrun.ThreadID
-	Run    approvals.RunID
-	Ruled  Ruled
-	Rule   string // of a call that was asked about: [approvals.Approval].Rule
-}
-
-// Ruled is what became of a recorded call, as far as the history tells.
-type Ruled string
-
-// What the history tells.
-const (
-	RuledUnknown   Ruled = ""          // the tool sent it back, or the run ended before it
-	RuledPermitted Ruled = "permitted" // it ran, here or elsewhere, without approval
-	RuledAsked     Ruled = "asked"     // people were asked, whatever they said
-	RuledRefused   Ruled = "refused"   // no approval would have helped
-)
-
 // Calls walks through the calls of every thread in which people were asked
 // something at that time or later: each thread once, with the calls that were
 // made since then, in order. Threads in which nobody was ever asked are in no
 // index and are left out, and so are calls with arguments that no policy was
 // asked about, see [approvals.CheckArgs].
 //
+// A call comes with what was known when the model made it: the arguments as the
+// model wrote them, who had asked, and what the request had led to. The history
+// does not keep why the tool itself asked for approval, so Gate is always
+// [approvals.GateNone].
+//
 // A thread that cannot be read is an error in its place, and the walk continues
 // unless the loop ends it.
-func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCall, error] {
+func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[approvals.Proposal, error] {
 	r := recordReader{s}
-	return func(yield func(RecordedCall, error) bool) {
+	return func(yield func(approvals.Proposal, error) bool) {
 		seen := make(map[agentrun.ThreadID]bool)
 		for run, err := range r.deferrals(ctx, since) {
-			var calls []RecordedCall
+			var calls []approvals.Proposal
 			if err == nil && !seen[run.Thread] {
 				seen[run.Thread] = true
 				calls, err = r.recorded(ctx, run)
 			}
-			if err != nil && !yield(RecordedCall{}, err) {
+			if err != nil && !yield(approvals.Proposal{}, err) {
 				return
 			}
 			for _, c := range calls {
@@ -94,12 +76,10 @@ type history struct {
 	messages []agentrun.Message
 	runs     map[approvals.RunID]agentrun.Run
 	lapsed   map[approvals.ToolCallID]bool
-	asked    map[approvals.ToolCallID]string // the rule, perhaps without a name
-	results  map[approvals.ToolCallID]agentrun.Outcome
 }
 
 // recorded returns the calls of the thread of a run: none if it was removed meanwhile.
-func (r recordReader) recorded(ctx context.Context, of agentrun.Run) ([]RecordedCall, error) {
+func (r recordReader) recorded(ctx context.Context, of agentrun.Run) ([]approvals.Proposal, error) {
 	h, err := r.history(ctx, of.Thread)
 	if errors.Is(err, approvals.ErrNotFound) {
 		if _, gone := r.store.Run(ctx, of.ID); errors.Is(gone, approvals.ErrNotFound) {
@@ -109,7 +89,7 @@ func (r recordReader) recorded(ctx context.Context, of agentrun.Run) ([]Recorded
 	if err != nil {
 		return nil, fmt.Errorf("read the calls of %s: %w", of.Thread, err)
 	}
-	var out []RecordedCall
+	var out []approvals.Proposal
 	for i, m := range h.messages {
 		response, ok := m.(agentrun.Response)
 		if !ok {
@@ -123,13 +103,9 @@ func (r recordReader) recorded(ctx context.Context, of agentrun.Run) ([]Recorded
 			if !ok || approvals.CheckArgs(c.Args) != nil {
 				continue
 			}
-			rule := h.asked[c.ID]
-			out = append(out, RecordedCall{
-				Proposal: approvals.Proposal{
-					Call: c.ToolCall, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
-					Place: c.Place, SoFar: soFar, At: response.At,
-				},
-				Thread: of.Thread, Run: run.ID, Ruled: h.ruled(c.ID), Rule: rule,
+			out = append(out, approvals.Proposal{
+				Call: c.ToolCall, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
+				Place: c.Place, SoFar: soFar, At: response.At,
 			})
 		}
 	}
@@ -138,10 +114,7 @@ func (r recordReader) recorded(ctx context.Context, of agentrun.Run) ([]Recorded
 
 // history reads a thread.
 func (r recordReader) history(ctx context.Context, id agentrun.ThreadID) (history, error) {
-	h := history{
-		runs: make(map[approvals.RunID]agentrun.Run), lapsed: make(map[approvals.ToolCallID]bool),
-		asked: make(map[approvals.ToolCallID]string), results: make(map[approvals.ToolCallID]agentrun.Outcome),
-	}
+	h := history{runs: make(map[approvals.RunID]agentrun.Run), lapsed: make(map[approvals.ToolCallID]bool)}
 	thread, err := r.store.Thread(ctx, id)
 	if err != nil {
 		return h, err
@@ -156,11 +129,6 @@ func (r recordReader) history(ctx context.Context, id agentrun.ThreadID) (histor
 			run = m.RunID
 		case agentrun.Request:
 			run = m.RunID
-			for _, p := range m.Parts {
-				if done, ok := p.(agentrun.ToolReturn); ok {
-					h.results[done.CallID] = done.Outcome
-				}
-			}
 		}
 		if err := r.follow(ctx, h, run); err != nil {
 			return h, err
@@ -185,11 +153,6 @@ func (r recordReader) follow(ctx context.Context, h history, id approvals.RunID)
 			if err != nil {
 				return err
 			}
-			for _, a := range b.Approvals {
-				if before := h.asked[a.Call.ID]; before == "" {
-					h.asked[a.Call.ID] = a.Rule
-				}
-			}
 			for _, call := range agentrun.Lapsed(b) {
 				h.lapsed[call] = true
 			}
@@ -205,18 +168,4 @@ func (h history) began(r agentrun.Run) int {
 		r = h.runs[r.Parent]
 	}
 	return r.From
-}
-
-func (h history) ruled(id approvals.ToolCallID) Ruled {
-	if _, asked := h.asked[id]; asked {
-		return RuledAsked
-	}
-	switch h.results[id] {
-	case agentrun.OutcomeSuccess, agentrun.OutcomeFailed:
-		return RuledPermitted
-	case agentrun.OutcomeDenied:
-		return RuledRefused
-	default:
-		return RuledUnknown
-	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // calls: what was proposed in threads where people were asked, with what was
-// known then and what became of it.
+// known then.
 func calls(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	s := openStore(t, c, newClock().Now)
@@ -30,7 +30,6 @@ func calls(t *testing.T, c redis.UniversalClient) {
 		Deferred: id.batch("b"), Origin: agentrun.Origin{Channel: "C1"},
 	}
 	opens := openBatch(t, first.Deferred, first.ID, 1, start0.Add(time.Hour))
-	opens.Batch.Approvals[0].Rule = "deletions@0123abcd"
 	asked.add(first, &opens,
 		says(first, "p", "n", "w", "call-0"),
 		gets(first, map[string]agentrun.Outcome{"p": agentrun.OutcomeSuccess, "n": agentrun.OutcomeDenied, "w": ""}))
@@ -65,28 +64,24 @@ func calls(t *testing.T, c redis.UniversalClient) {
 		Steps: 2, Executed: counts{"tool-p": 1}, Denied: counts{"tool-n": 1},
 	}
 	want := []string{
-		fmt.Sprint("p bo permitted ", approvals.SoFar{Steps: 1}),
-		fmt.Sprint("n bo refused ", approvals.SoFar{Steps: 1}),
-		fmt.Sprint("w bo  ", approvals.SoFar{Steps: 1}),
-		fmt.Sprint("call-0 bo asked deletions@0123abcd ", approvals.SoFar{Steps: 1}),
-		fmt.Sprint("q bo permitted ", ran),
-		fmt.Sprint("z cy permitted ", approvals.SoFar{Steps: 1}),
+		fmt.Sprint("p bo ", approvals.SoFar{Steps: 1}),
+		fmt.Sprint("n bo ", approvals.SoFar{Steps: 1}),
+		fmt.Sprint("w bo ", approvals.SoFar{Steps: 1}),
+		fmt.Sprint("call-0 bo ", approvals.SoFar{Steps: 1}),
+		fmt.Sprint("q bo ", ran),
+		fmt.Sprint("z cy ", approvals.SoFar{Steps: 1}),
 	}
 	walk := func(since time.Time) (got []string) {
 		for c, err := range s.Calls(ctx, since) {
 			require.NoError(t, err)
-			if c.Thread != asked.id {
+			if c.Agent != "ops" {
 				got = append(got, string(c.Call.ID)+" of long ago")
 				continue
 			}
 			require.Equal(t, "ops in C1", c.Agent+" in "+c.Channel)
 			require.Equal(t, `{"n": 9007199254740993 }`, string(c.Call.Args), "the exact bytes")
 			require.Equal(t, "tool-"+string(c.Call.ID), c.Call.Name)
-			line := fmt.Sprint(c.Call.ID, " ", c.Requester, " ", c.Ruled, " ")
-			if c.Rule != "" {
-				line += c.Rule + " "
-			}
-			got = append(got, line+fmt.Sprint(c.SoFar))
+			got = append(got, fmt.Sprint(c.Call.ID, " ", c.Requester, " ", c.SoFar))
 		}
 		return got
 	}
