@@ -49,7 +49,6 @@ type Interaction struct {
 	Callback string // of a shortcut
 	Message  Marked // the message of a shortcut
 	Press    Press  // what was pressed
-	Pressed  bool   // whether anything was
 	View     View
 }
 
@@ -249,7 +248,7 @@ func (p payload) interaction() Interaction {
 		i.Team = p.Team.ID
 	}
 	if len(p.Actions) > 0 {
-		i.Press, i.Pressed = p.Actions[0], true
+		i.Press = p.Actions[0]
 	}
 	return i
 }

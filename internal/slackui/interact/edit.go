@@ -280,7 +280,7 @@ func underFirst(f form.EditForm, words string) inbound.Reply {
 // originOf is where a form comes from whose button was pressed: in a card, in a review, or
 // in what an editor reads afterwards, which comes from one of these.
 func originOf(p inbound.Interaction, value string) origin {
-	o := origin{Value: value, Channel: p.Channel, Thread: p.Thread, Review: screenOf(p)}
+	o := origin{Value: value, Review: screenOf(p)}
 	if o.Review.View == "" {
 		o.Review = readOrigin(p).Review
 	}

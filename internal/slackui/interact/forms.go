@@ -19,10 +19,8 @@ import (
 
 // origin is what a form remembers of the card that it came from: pointers.
 type origin struct {
-	Value   string     `json:"p"`
-	Channel string     `json:"c"`
-	Thread  string     `json:"t,omitempty"`
-	Review  ref.Screen `json:"r,omitzero"` // the review that it was pressed in
+	Value  string     `json:"p"`
+	Review ref.Screen `json:"r,omitzero"` // the review that it was pressed in
 }
 
 // askReason returns what opens the form for a denial, or for an answer to a call in
