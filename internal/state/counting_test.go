@@ -11,35 +11,6 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// counting counts the reads of a client: a connection begins with commands of
-// its own, which are none.
-type counting struct{ n *atomic.Int64 }
-
-func (c counting) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.count(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (c counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.count(cmds...)
-		return next(ctx, cmds)
-	}
-}
-
-func (c counting) count(cmds ...redis.Cmder) {
-	for _, cmd := range cmds {
-		switch cmd.Name() {
-		case "hmget", "zrange", "zrevrange", "zrangebylex":
-			c.n.Add(1)
-		}
-	}
-}
-
 // scripts counts the commits of a client, without those that are sent again.
 type scripts struct{ n *atomic.Int64 }
 
