@@ -74,18 +74,3 @@ func (s Severity) rank() int {
 	}
 	return 0 // unreachable
 }
-
-// Words returns the severity as it is shown to people, and nothing for
-// [SeverityUnset].
-func (s Severity) Words() string {
-	switch s.known() {
-	case SeverityLow:
-		return "Low risk"
-	case SeverityHigh:
-		return "High risk"
-	case SeverityIrreversible:
-		return "Irreversible"
-	case SeverityUnset:
-	}
-	return ""
-}

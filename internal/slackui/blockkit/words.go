@@ -66,8 +66,8 @@ func PersonSpans(ids []approvals.UserID) []Span {
 // NamesShown is how many names are listed before the rest is counted.
 const NamesShown = 5
 
-// Risk says a severity in words. Unlike [approvals.Severity.Words] it is never
-// empty: that nobody stated a risk is no promise either.
+// Risk says a severity in words. It is never empty: that nobody stated a risk is no
+// promise either.
 func Risk(s approvals.Severity) string {
 	switch s {
 	case approvals.SeverityLow:
