@@ -278,12 +278,11 @@ func TestOnlyAPermissionThatHoldsIsUsable(t *testing.T) {
 	require.ErrorIs(t, receipt.Statement{}.Usable(decided), receipt.ErrNotUsable)
 }
 
-func TestAReceiptCoversOneToolAndExactlyTheseBytes(t *testing.T) {
+func TestAReceiptCoversExactlyTheseBytes(t *testing.T) {
 	s := approved()
-	require.NoError(t, s.Covers("delete_file", args))
-	require.ErrorIs(t, s.Covers("delete_folder", args), receipt.ErrOtherCall)
+	require.NoError(t, s.CoversArguments(args))
 	for _, other := range []string{"", `{"path": "/srv/b", "n": 9007199254740993}`, `{"path": "/srv/a", "n": 9007199254740992}`, `{"path":"/srv/a","n":9007199254740993}`} {
-		require.ErrorIs(t, s.Covers("delete_file", []byte(other)), receipt.ErrOtherCall, other)
+		require.ErrorIs(t, s.CoversArguments([]byte(other)), receipt.ErrOtherCall, other)
 	}
 }
 
@@ -328,10 +327,10 @@ func ExampleVerify() {
 	published := receipt.NewKeys(signer.Key())
 	statement, err := receipt.Verify(published, signed)
 	fmt.Println(err, statement.Approvers[0].Name)
-	fmt.Println(statement.Covers("delete_file", call), statement.Usable(decided))
+	fmt.Println(statement.Tool, statement.CoversArguments(call), statement.Usable(decided))
 	fmt.Println(statement.Usable(decided.Add(time.Hour)))
 	// Output:
 	// <nil> Bob
-	// <nil> <nil>
+	// delete_file <nil> <nil>
 	// the receipt does not permit the call to run: it could be used until 2026-11-22T07:45:00Z
 }

@@ -97,15 +97,6 @@ func (s Statement) Usable(at time.Time) error {
 	return nil
 }
 
-// Covers returns nil if the statement is about this tool and exactly these
-// argument bytes.
-func (s Statement) Covers(tool string, arguments []byte) error {
-	if s.Tool != tool {
-		return fmt.Errorf("%w: it is about the tool %q", ErrOtherCall, s.Tool)
-	}
-	return s.CoversArguments(arguments)
-}
-
 // CoversArguments returns nil if the statement is about exactly these argument
 // bytes.
 func (s Statement) CoversArguments(arguments []byte) error {
