@@ -29,6 +29,7 @@ func factLines(f *follower, args ...string) (all []moment) {
 // An auditor who knows no id reads who asked for what and who decided it, of all requests,
 // the oldest first.
 func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	from := time.Now()
 	client := intake.Client{Name: "refunds", Owner: dave, Channel: ops, Credential: "c", OpenLimit: 10, PerMinute: 100}
@@ -91,6 +92,7 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 
 // Of the people who share a credential, one asked, and no one knows which.
 func TestTheFactsNameThoseWhoShareACredential(t *testing.T) {
+	t.Parallel()
 	opened := approvals.Opened{
 		Batch: "b1", Agent: "ci", Requester: approvals.ServiceUser("ci"), Participants: []approvals.UserID{"U0ANN", "U0BOB"},
 		Approvals: []approvals.CallRef{{ID: "c1", Name: "deploy"}},
@@ -112,6 +114,7 @@ func TestTheFactsNameThoseWhoShareACredential(t *testing.T) {
 
 // What people approved may be stopped by another rule than the one that asked.
 func TestTheFactOfACallThatThePolicyStoppedNamesTheRule(t *testing.T) {
+	t.Parallel()
 	var said []moment
 	factOf(approvals.Concluded{Batch: "b1", Call: "c1", State: approvals.Refused, Rule: "freeze@0a1b2c3d"}, func(m moment) { said = append(said, m) })
 	require.Len(t, said, 1)
@@ -121,6 +124,7 @@ func TestTheFactOfACallThatThePolicyStoppedNamesTheRule(t *testing.T) {
 
 // Of those who may decide for someone who is away, both are found.
 func TestTheFactsOfAPersonHaveWhatADelegateDecided(t *testing.T) {
+	t.Parallel()
 	m := moment{Kind: factDecided, By: "U0DAVE", DelegateOf: []approvals.UserID{"U0BOB"}}
 	for by, found := range map[approvals.UserID]bool{"U0BOB": true, "U0DAVE": true, "U0CAROL": false} {
 		require.Equal(t, found, wantedFacts{by: by}.has(m), by)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAnOperatorReadsWhoStandsInForWhom(t *testing.T) {
+	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Second)
 	f := deferral(t)
 	require.Equal(t, "0 grants\n", f.admin("grants"))

@@ -47,6 +47,7 @@ func tale(first, second func(seconds int) time.Time) []moment {
 
 // Nothing is told before what it follows from, whatever the clocks say.
 func TestTheStoryOfARunIsInTheOrderOfCauses(t *testing.T) {
+	t.Parallel()
 	seconds := func(n int) time.Time { return time.Unix(int64(n), 0).UTC() }
 	behind := func(n int) time.Time { return seconds(n - 60) }
 	same := func(int) time.Time { return seconds(0) }
@@ -72,6 +73,7 @@ func TestTheStoryOfARunIsInTheOrderOfCauses(t *testing.T) {
 
 // What programs read has a kind and the fields that it needs, without the prose.
 func TestEveryMomentOfAStoryCanBeReadByAProgram(t *testing.T) {
+	t.Parallel()
 	doc, err := os.ReadFile("../../docs/operate.md")
 	require.NoError(t, err)
 	var got []string

@@ -45,6 +45,7 @@ func requireNothingForeign(t *testing.T, text string) {
 }
 
 func TestTheListOfRequestsCountsCallsOfWhichItSaysTheSame(t *testing.T) {
+	t.Parallel()
 	row := waitingRow{Calls: []waitingCall{{Tool: "delete_row", Status: approvals.Pending}, {Tool: "pay", Status: approvals.Pending}, {Tool: "delete_row", Status: approvals.Pending}}}
 	require.Contains(t, row.line(), "\t2× delete_row pending, pay pending")
 }
@@ -52,6 +53,7 @@ func TestTheListOfRequestsCountsCallsOfWhichItSaysTheSame(t *testing.T) {
 // An operator reads what waits, and then the whole story of the run, across the
 // pause and in order.
 func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	listed := f.admin("list")
 	require.Contains(t, listed, string(f.id)+"\tsince ")
@@ -110,6 +112,7 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 // What was given up is listed also when its record is damaged, with what is stored beside
 // it.
 func TestAnOperatorSeesWhatIsParkedAndCannotBeRead(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	first := string(adminJSON[waitingRow](f, "list")[0].Run)
 	at := f.b.store.Prefix() + ":{p" + string(f.id)[len("batch-"):][:2] + "}:"
@@ -135,6 +138,7 @@ func TestAnOperatorSeesWhatIsParkedAndCannotBeRead(t *testing.T) {
 
 // Of a run whose messages are damaged, which is parked for it, all the rest is told.
 func TestTheStoryOfARunWithDamagedMessagesIsTold(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	first := string(adminJSON[waitingRow](f, "list")[0].Run)
 	for _, key := range f.redis.Keys() {
@@ -156,6 +160,7 @@ func TestTheStoryOfARunWithDamagedMessagesIsTold(t *testing.T) {
 
 // The facts tell what people decided also when the request itself is damaged.
 func TestTheStoryOfADamagedRequestIsToldByItsFacts(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	f.approves()
 	f.redis.HSet(f.b.store.Prefix()+":{p"+string(f.id)[len("batch-"):][:2]+"}:batch:"+string(f.id), "d", "damaged")
@@ -166,6 +171,7 @@ func TestTheStoryOfADamagedRequestIsToldByItsFacts(t *testing.T) {
 
 // The calls that an agent elsewhere hands in are no answer of a model of this program.
 func TestTheStoryOfARemoteRequestHasNoModel(t *testing.T) {
+	t.Parallel()
 	var said []string
 	spoken(agentrun.Response{Parts: []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c1", Name: "wipe"}}}}, func(m moment) { said = append(said, m.What) })
 	require.Equal(t, []string{"it calls wipe"}, said)
@@ -174,6 +180,7 @@ func TestTheStoryOfARemoteRequestHasNoModel(t *testing.T) {
 // Someone who is asked why a person who is in no quorum could approve finds it in the
 // story, and so does someone who is asked who took a request back.
 func TestTheStoryOfARunSaysInWhosePlacePeopleDecide(t *testing.T) {
+	t.Parallel()
 	var said []moment
 	deputy := approvals.Principal{User: "U0DAVE", For: []approvals.Absent{{User: "U0BOB"}}}
 	for _, e := range []approvals.Event{
@@ -194,6 +201,7 @@ func TestTheStoryOfARunSaysInWhosePlacePeopleDecide(t *testing.T) {
 // People are asked about some calls of a request. The story says of the others too what
 // the policy said, by which rule, and what became of them.
 func TestTheStoryOfARequestHasTheCallsThatThePolicyDecides(t *testing.T) {
+	t.Parallel()
 	h := newWebhookBot(t)
 	client := h.b.remote[0].client
 	client.Credential = "token:0"
@@ -225,6 +233,7 @@ func TestTheStoryOfARequestHasTheCallsThatThePolicyDecides(t *testing.T) {
 // The log names the run of a message that superseded calls. Its story leads on to the run
 // that answers the message.
 func TestTheStoryOfAMergedRunNamesTheBatchThatItEnded(t *testing.T) {
+	t.Parallel()
 	m := endedOf(agentrun.Run{Status: agentrun.RunMerged, Supersedes: "batch-01-x"})
 	require.Equal(t, approvals.BatchID("batch-01-x"), m.Batch)
 	require.Equal(t, "the run is merged into the one that takes up the answers", m.What)
@@ -232,6 +241,7 @@ func TestTheStoryOfAMergedRunNamesTheBatchThatItEnded(t *testing.T) {
 
 // Programs compare the times that they read, whatever the time zone of the machine is.
 func TestTimesForOperatorsAreInUTC(t *testing.T) {
+	t.Parallel()
 	const zone = "America/New_York"
 	if os.Getenv("TZ") != zone {
 		there := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -256,6 +266,7 @@ func TestTimesForOperatorsAreInUTC(t *testing.T) {
 
 // Every kind of key that a bot writes has a size and a reason.
 func TestAnOperatorReadsWhatIsInRedisAndWhy(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	sizes := f.admin("size")
 	requireNothingForeign(t, sizes)
@@ -279,6 +290,7 @@ func TestAnOperatorReadsWhatIsInRedisAndWhy(t *testing.T) {
 // The name of a tool and the id of a call are what a model wrote: it can write what a
 // terminal obeys or hides, a further column, and a further line.
 func TestWhatAModelWroteStaysInItsColumn(t *testing.T) {
+	t.Parallel()
 	const hostile = "rm\x1b[2J\u009b31m\u202etxt\u200b\nrun-1 is completed\tno"
 	const shown = `rm\u001b[2J\u009b31m\u202etxt\u200b\nrun-1 is completed\tno`
 	var said []moment

@@ -20,6 +20,7 @@ func (w *world) admin(args ...string) (string, error) {
 // The bot is killed while a tool hangs. Its tool only reads, so the next process
 // calls it again: no operator is needed, and the thread goes on.
 func TestARunWhoseProcessDiedInAToolGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.hangs("2023-q1-sales.txt")
 	first := w.start()
@@ -41,6 +42,7 @@ func TestARunWhoseProcessDiedInAToolGoesOn(t *testing.T) {
 }
 
 func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct {
 		want string
@@ -67,6 +69,7 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 
 // "0 parked" is no answer about a bot with another prefix.
 func TestACommandForAnOperatorSaysThatNoBotHasThePrefix(t *testing.T) {
+	t.Parallel()
 	env := []string{"REDIS_URL=redis://" + miniredis.RunT(t).Addr()}
 	parked := func(args ...string) (string, string) {
 		var out, stderr bytes.Buffer
@@ -89,6 +92,7 @@ func TestACommandForAnOperatorSaysThatNoBotHasThePrefix(t *testing.T) {
 
 // An operator who asks a Redis that is not there is told so, and need not wait.
 func TestACommandForAnOperatorDoesNotWaitForRedis(t *testing.T) {
+	t.Parallel()
 	config := write(t, "redis: {durability: fsync}\npolicy: p.yaml\nagents: [{name: ops}]\n")
 	for name, args := range map[string][]string{
 		"admin":                      {"admin", "parked"},

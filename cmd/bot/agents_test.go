@@ -19,6 +19,7 @@ import (
 // SIGHUP takes up what can change while the bot runs, all of a file or nothing of
 // it, and the log says which.
 func TestAFileIsTakenUpWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	b := i.bot()
 	var said strings.Builder
@@ -56,6 +57,7 @@ func TestAFileIsTakenUpWholeOrNotAtAll(t *testing.T) {
 // A token that leaked is taken out of the configuration, and proves nobody from then on:
 // of an agent that runs elsewhere, and of a person.
 func TestATokenThatIsTakenOutProvesNobodyAfterSIGHUP(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	hash := func(token string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(token))) }
 	leaked, fresh := hash("leaked"), hash("fresh")

@@ -62,6 +62,7 @@ func inLanguage(t *testing.T, language, file, end string, command ...string) ref
 // The TypeScript of the documentation compiles in a strict project, with the types of
 // Node and with those of a browser, so that a reader can paste it.
 func TestTheTypeScriptOfTheDocumentationIsTyped(t *testing.T) {
+	t.Parallel()
 	web, err := filepath.Abs("../../internal/slacksim/page/web/node_modules")
 	require.NoError(t, err)
 	require.DirExists(t, web, "run .ci/deps, which installs the packages")
@@ -78,6 +79,7 @@ func TestTheTypeScriptOfTheDocumentationIsTyped(t *testing.T) {
 // approved, and nothing when a person denies it, when it is started again, or when
 // the bot is down.
 func TestTheProgramsOfTheDocumentationAskBeforeTheyRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	p := w.start()

@@ -20,6 +20,7 @@ import (
 
 // A Redis that does not answer is asked once, and what would be asked next fails too.
 func TestACommandWaitsOnceForARedisThatHangs(t *testing.T) {
+	t.Parallel()
 	a := &asker{most: time.Millisecond}
 	asked := 0
 	hangs := func(ctx context.Context, _ []redis.Cmder) error {
@@ -53,6 +54,7 @@ func TestACommandWaitsOnceForARedisThatHangs(t *testing.T) {
 
 // Ctrl-C ends a command that waits for an answer of Redis.
 func TestACommandThatWaitsForRedisCanBeInterrupted(t *testing.T) {
+	t.Parallel()
 	h := newHanging(t, miniredis.RunT(t).Addr())
 	e := config.Environment{RedisURL: config.NewSecret("redis://" + h.Addr().String() + "?read_timeout=1h")}
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -43,6 +43,7 @@ func value(t *testing.T, table bench.Table, row, column string) float64 {
 // bot may refuse some clicks on a machine that is busy; if it refuses most of them,
 // the bench fails.
 func TestTheBenchMeasuresClicksThatDecide(t *testing.T) {
+	t.Parallel()
 	require.DirExists(t, "../../internal/slacksim/bolt/node_modules/ioredis", "run .ci/deps, which installs the packages")
 	tables := measured(t, "--only", "click", "--peer", "Bolt=node ../../internal/slacksim/bolt/peer.js", "--peer", "another=is-not-installed")
 	require.Len(t, tables, 2, "with appendfsync always and everysec")
@@ -62,6 +63,7 @@ func TestTheBenchMeasuresClicksThatDecide(t *testing.T) {
 }
 
 func TestTheBenchMeasuresBotsWithoutWork(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "idle")[0]
 	require.Positive(t, value(t, table, "1 replica", "commands/s"))
 	require.Positive(t, value(t, table, "2 replicas", "round trips/s"))
@@ -70,6 +72,7 @@ func TestTheBenchMeasuresBotsWithoutWork(t *testing.T) {
 // Each call of the hook is permitted by the policy: an answer that denied it would
 // count as failed. The floors get the same calls.
 func TestTheBenchMeasuresPermittedCallsAtTheHook(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "hook")[0]
 	require.Zero(t, value(t, table, "hook, 64 at a time", "failed"))
 	require.Positive(t, value(t, table, "hook, one at a time", "round trips"))
@@ -81,6 +84,7 @@ func TestTheBenchMeasuresPermittedCallsAtTheHook(t *testing.T) {
 
 // Each call comes back with what the MCP server said, whoever passes it on.
 func TestTheBenchMeasuresPermittedCallsThroughTheGateway(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "gateway")[0]
 	for _, floor := range []string{"the MCP server itself", "a reverse proxy", "and one script"} {
 		require.Zero(t, value(t, table, floor, "failed"), floor)
@@ -93,6 +97,7 @@ func TestTheBenchMeasuresPermittedCallsThroughTheGateway(t *testing.T) {
 // A step is one call of the tool. What it costs Redis is compared with loops that keep
 // nothing: ours and that of the AI SDK, which does every step that it is asked for.
 func TestTheBenchMeasuresAStepOfTheLoop(t *testing.T) {
+	t.Parallel()
 	require.DirExists(t, "../../internal/bench/aisdk/node_modules/ai", "run .ci/deps, which installs the packages")
 	table := measured(t, "--only", "loop", "--agent", "AI SDK=node ../../internal/bench/aisdk/peer.js", "--agent", "another=is-not-installed")[0]
 	require.Contains(t, table.About, "Not measured is another")
@@ -106,6 +111,7 @@ func TestTheBenchMeasuresAStepOfTheLoop(t *testing.T) {
 
 // Every click leads to the call that it approves, and that is measured.
 func TestTheBenchMeasuresFromTheClickToTheCall(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "steady")[0]
 	require.Len(t, table.Rows, 2)
 	for _, r := range table.Rows {
@@ -118,6 +124,7 @@ func TestTheBenchMeasuresFromTheClickToTheCall(t *testing.T) {
 // The storm is over when every deadline is settled and drawn, and people have
 // clicked meanwhile.
 func TestTheBenchMeasuresClicksInAStorm(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "storm", "--deadlines", "100")[0]
 	require.Positive(t, value(t, table, "deadlines", "clicks"))
 	require.Positive(t, value(t, table, "deadlines", "settled s"))
@@ -126,6 +133,7 @@ func TestTheBenchMeasuresClicksInAStorm(t *testing.T) {
 
 // What a person opens shows the requests that wait, few or many.
 func TestTheBenchMeasuresWhatPeopleOpen(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "pending", "--pending", "500")[0]
 	require.Positive(t, value(t, table, "500 pending", "bytes each"), "far more than the tables of Redis grow or shrink")
 	for _, row := range []string{"100 pending", "500 pending"} {
@@ -139,6 +147,7 @@ func TestTheBenchMeasuresWhatPeopleOpen(t *testing.T) {
 }
 
 func TestTheBenchComparesReplicas(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "replicas", "--replicas", "2", "--deadlines", "20")[0]
 	require.Len(t, table.Rows, 2)
 	for _, r := range table.Rows {
@@ -149,6 +158,7 @@ func TestTheBenchComparesReplicas(t *testing.T) {
 }
 
 func TestTheBenchComparesShards(t *testing.T) {
+	t.Parallel()
 	table := measured(t, "--only", "shards", "--shards", "2")[0]
 	// A click and its drawing take 55. What the replica looks for meanwhile comes on top, and
 	// in so short a time that may be twice as much.
@@ -162,6 +172,7 @@ func TestTheBenchComparesShards(t *testing.T) {
 
 // What is written to a cluster is in many slots.
 func TestTheBenchLeavesNothingInACluster(t *testing.T) {
+	t.Parallel()
 	cluster := statetest.Cluster(t).(*redis.ClusterClient)
 	addr := cluster.Options().Addrs[0]
 	tables := measured(t, "--only", "hook,shards", "--redis", "redis://"+addr+"?addr="+addr)
@@ -175,6 +186,7 @@ func TestTheBenchLeavesNothingInACluster(t *testing.T) {
 // A Redis that holds data is never measured with, unless that is wanted. What it
 // holds stays, and what was measured with does not.
 func TestTheBenchLeavesDataOfOthersAlone(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	require.NoError(t, server.Client.Set(t.Context(), "theirs", "1", 0).Err())
 	_, stderr, code := said(t, "bench", "--only", "idle", "--redis", "redis://"+server.Addr)

@@ -122,6 +122,7 @@ func (i *installation) replace(old, by string) {
 
 // The bot answers a check as it answers Slack.
 func TestCheckOfTheRunningBot(t *testing.T) {
+	t.Parallel()
 	const at = "the running bot: https://bot.example.com/slack/events "
 	own := func(i *installation) http.Handler { return realBot(i, i.env["SLACK_SIGNING_SECRET"]) }
 	another := func(i *installation) http.Handler { return realBot(i, "another") }
@@ -176,6 +177,7 @@ func (i *installation) bot() *bot {
 }
 
 func TestTheCheckCommandEndsWithOneIfThereAreProblems(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.check()
 	var out, stderr bytes.Buffer
@@ -202,6 +204,7 @@ func write(t *testing.T, text string) string {
 
 // A check that is interrupted does not say that what it has not asked is broken.
 func TestAnInterruptedCheckReportsNothing(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.check()
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -118,6 +118,7 @@ const (
 )
 
 func TestACheckIsAskedWhenACallIsProposedAndWhenItIsUsed(t *testing.T) {
+	t.Parallel()
 	c := newChecked(t)
 	c.start()
 
@@ -152,6 +153,7 @@ func TestACheckIsAskedWhenACallIsProposedAndWhenItIsUsed(t *testing.T) {
 }
 
 func TestACallThatACheckDeniesAfterPeopleApprovedDoesNotRun(t *testing.T) {
+	t.Parallel()
 	c := newChecked(t)
 	c.start()
 	c.says(checkOK)
@@ -166,6 +168,7 @@ func TestACallThatACheckDeniesAfterPeopleApprovedDoesNotRun(t *testing.T) {
 
 // An agent of this program, and a click in Slack.
 func TestAClickDoesNotGetPastACheckThatDeniesByThen(t *testing.T) {
+	t.Parallel()
 	c := newChecked(t)
 	c.text = strings.Replace(c.text, wholeConfig, twoAgents, 1)
 	c.rules = oneOfSRE + "rules: [{name: deletions, tools: [delete_file], check: fraud, ask: {why: It is gone then.}}]\n"
@@ -184,6 +187,7 @@ func TestAClickDoesNotGetPastACheckThatDeniesByThen(t *testing.T) {
 }
 
 func TestACheckThatDoesNotAnswerMeansAsk(t *testing.T) {
+	t.Parallel()
 	c := newChecked(t)
 	c.start()
 	r := c.ask("one", "refund")
@@ -197,6 +201,7 @@ func TestACheckThatDoesNotAnswerMeansAsk(t *testing.T) {
 }
 
 func TestPolicyCommandsAskChecksOnlyOnRequest(t *testing.T) {
+	t.Parallel()
 	c := newChecked(t)
 	c.says(checkAsk)
 	c.writes()
@@ -213,6 +218,7 @@ func TestPolicyCommandsAskChecksOnlyOnRequest(t *testing.T) {
 }
 
 func TestBotCheckSaysWhatIsWrongWithChecks(t *testing.T) {
+	t.Parallel()
 	c := newChecked(t)
 	require.Contains(t, c.check(), "checks: 1 check with a secret")
 	require.NotContains(t, c.check(), "never asked")

@@ -16,6 +16,7 @@ import (
 // A process whose clock is an hour behind would count decisions and claims an hour
 // after their time. It stores none, and does when its clock is right again.
 func TestAProcessWithAWrongClockDecidesAndClaimsNothing(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	client := intake.Client{Name: "refunds", Owner: dave, Channel: ops, Credential: "c", OpenLimit: 10, PerMinute: 100}
 	ask := func(id string) (intake.Request, error) {
@@ -62,6 +63,7 @@ func TestAProcessWithAWrongClockDecidesAndClaimsNothing(t *testing.T) {
 // What is read does not follow a wrong clock either, whosever it is: an agent would read, and
 // the bot would sign, that a request has expired about which people still decide.
 func TestARequestHasNotExpiredByOneWrongClock(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	client := intake.Client{Name: "refunds", Owner: dave, Channel: ops, Credential: "c", OpenLimit: 10, PerMinute: 100}
 	asked, err := f.b.intake.Ask(t.Context(), client, intake.Ask{
@@ -86,6 +88,7 @@ func TestARequestHasNotExpiredByOneWrongClock(t *testing.T) {
 
 // Nobody reads that it is too late to decide from a process whose clock is ahead.
 func TestADeadlineHasNotPassedByAWrongClock(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	b := approvals.Batch{
 		ID: approvals.BatchID(approvals.NewID("batch", 0, "late")), Run: approvals.RunID(approvals.NewID("run", 0, "late")), OpenedAt: time.Now().Add(-2 * time.Hour),

@@ -15,6 +15,7 @@ import (
 // What the file says is what happens: in #ops every reply of the thread is
 // heard, and nothing is taken while a deletion waits.
 func TestRepliesAndPendingAreEnforced(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{
 		Events: append(slacksim.DefaultEvents(), "message.channels"),
 		Scopes: append(manifests.Scopes(), "channels:history"),
@@ -63,6 +64,7 @@ redis: {durability: fsync}
 
 // An agent that overhears needs what the manifest does not ask for.
 func TestCheckNamesWhatRepliesNeed(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	require.NotContains(t, i.check(), "history")
 	i.replace("- name: ops", "- name: ops\n    replies: all")

@@ -52,6 +52,7 @@ func (i *installation) mentions(b *bot, posts ...slacksim.Post) {
 }
 
 func TestOnlyThoseWhomTheFileNamesStartTheAgent(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text = twoAgents
 	b := i.bot()
@@ -83,6 +84,7 @@ func TestOnlyThoseWhomTheFileNamesStartTheAgent(t *testing.T) {
 // What an agent is told, by which model, and which tools it has, is what the
 // file says of the agent whose channel it is.
 func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text = twoAgents
 	asked := make(chan string, 16)
@@ -111,6 +113,7 @@ func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
 // While the model thinks about the first of Alice's two runs, the second waits, and
 // Bob's begins. It begins when the first has ended.
 func TestTheRunsOfOnePersonAreBoundedAsTheFileSays(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text = twoAgents + "runs: {per_requester: 1}\n"
 	asked, ends := make(chan string, 16), make(chan struct{})
@@ -140,6 +143,7 @@ func TestTheRunsOfOnePersonAreBoundedAsTheFileSays(t *testing.T) {
 }
 
 func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
+	t.Parallel()
 	sim := openaisim.New(openaisim.DemoStories()...)
 	model := httptest.NewServer(sim)
 	t.Cleanup(model.Close)
@@ -168,6 +172,7 @@ func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
 // One card and one digest, where the file leaves room for one card; the reviewer
 // gets one message and one digest.
 func TestTheMessagesOfAMinuteAreBoundedAsTheFileSays(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text = strings.Replace(twoAgents, "groups_max_age: 1ns", "cards_per_minute: 1, messages_per_minute: 1", 1)
 	i.rules = oneOfSRE + "  dm: true\n"

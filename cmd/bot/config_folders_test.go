@@ -18,6 +18,7 @@ import (
 // lives by, needs nobody's approval any more. serve, check and policy refuse
 // such a folder, in the same words.
 func TestAFolderThroughWhichTheAgentReachesTheBotIsRefused(t *testing.T) {
+	t.Parallel()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	program, err = filepath.EvalSymlinks(program)
@@ -77,6 +78,7 @@ func TestAFolderThroughWhichTheAgentReachesTheBotIsRefused(t *testing.T) {
 
 // Beside the configuration is where bot init puts the folder.
 func TestAFolderBesideTheConfigurationIsTaken(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.o.Online = false
 	policyAt("reports2.yaml")(t, i)

@@ -126,6 +126,7 @@ func serveOnData(t *testing.T, i *installation, data string) error {
 }
 
 func TestAFolderAndARedisAtOnceAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		redis string // of the configuration
 		url   bool
@@ -149,6 +150,7 @@ func TestAFolderAndARedisAtOnceAreRefused(t *testing.T) {
 }
 
 func TestAnAgentCannotWorkOnWhatTheBotKeeps(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	delete(i.env, "REDIS_URL")
 	dir := dataFolder(t)
@@ -170,6 +172,7 @@ func TestWithoutRedisServerAFolderSaysHowToGetIt(t *testing.T) {
 }
 
 func TestCheckLooksAtTheFolder(t *testing.T) {
+	t.Parallel()
 	i, dir := newInstallation(t, slacksim.Config{}), dataFolder(t)
 	delete(i.env, "REDIS_URL")
 	i.o.Data = dir

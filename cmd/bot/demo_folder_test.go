@@ -20,6 +20,7 @@ func demoOn(t *testing.T, folder string) error {
 
 // The demo writes files of its own. It must not write over someone's reports.
 func TestTheDemoRefusesAFolderThatHasSomethingInIt(t *testing.T) {
+	t.Parallel()
 	for name, put := range map[string]func(folder string) error{
 		"a file of a name that the demo uses": func(folder string) error {
 			return os.WriteFile(filepath.Join(folder, "reports", "2023-q1-sales.txt"), []byte("mine"), 0o600)

@@ -13,6 +13,7 @@ import (
 // A visitor brings a server: what it lists is accepted, and nothing of it runs
 // before people approve.
 func TestTheDemoGatesTheToolsOfAVisitorsServer(t *testing.T) {
+	t.Parallel()
 	program, err := filepath.Abs("../../internal/tools/mcptool/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js")
 	require.NoError(t, err)
 	require.FileExists(t, program, "run .ci/deps, which installs the packages")
@@ -37,6 +38,7 @@ func TestTheDemoGatesTheToolsOfAVisitorsServer(t *testing.T) {
 // One agent has three servers that people use, one of which writes to a database. One
 // request has a call of each; none takes effect before people approve it.
 func TestTheDemoGatesThreeServersOfOneAgent(t *testing.T) {
+	t.Parallel()
 	modules, err := filepath.Abs("../../internal/tools/mcptool/npm/node_modules")
 	require.NoError(t, err)
 	theirs, err := filepath.EvalSymlinks(t.TempDir())

@@ -15,6 +15,7 @@ import (
 )
 
 func TestTheDemoHasWhatTheManifestHas(t *testing.T) {
+	t.Parallel()
 	s, _ := startDemo(t)
 	var state slacksim.State
 	s.do(http.MethodGet, "/sim/state", nil, &state)
@@ -26,6 +27,7 @@ func TestTheDemoHasWhatTheManifestHas(t *testing.T) {
 
 // What the demo prints is all that a visitor needs to try the HTTP API.
 func TestAnAgentOfTheVisitorAsksInTheDemo(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	stdout := newOutput()
 	ended := make(chan error, 1)
@@ -45,6 +47,7 @@ func TestAnAgentOfTheVisitorAsksInTheDemo(t *testing.T) {
 }
 
 func TestTheDemoStaysOnThisMachine(t *testing.T) {
+	t.Parallel()
 	for _, addr := range []string{":8484", "0.0.0.0:0", "[::]:0", "192.0.2.7:8484"} {
 		err := run(t.Context(), []string{"demo", "--addr", addr}, nil, io.Discard, io.Discard)
 		require.ErrorContains(t, err, "--expose", addr)
@@ -53,6 +56,7 @@ func TestTheDemoStaysOnThisMachine(t *testing.T) {
 }
 
 func TestTheDemoIsServedToOtherMachinesOnDemand(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	stdout, stderr := newOutput(), newOutput()
 	ended := make(chan error, 1)

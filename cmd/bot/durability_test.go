@@ -50,6 +50,7 @@ func startsOn(t *testing.T, url, redis string) (logged string, err error) {
 // The start compares what the server is set to with what the configuration
 // promises, and `bot check` says the same.
 func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
+	t.Parallel()
 	const unset, fsync, everysec, replicated = "", "redis: {durability: fsync}\n", "redis: {durability: everysec}\n", "redis: {durability: replicated, replicas: 1}\n"
 	server := statetest.NewInstance(t)
 	server.Replica()
@@ -105,6 +106,7 @@ func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
 // What can end by itself does not end a bot that starts, as it does not end one that runs: a
 // failover may be under way, or a replica be moved to another machine together with the bot.
 func TestTheStartWaitsForAStateOfRedisThatPasses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		redis string
 		on    func(server, replica *statetest.Instance) *statetest.Instance
@@ -155,6 +157,7 @@ func TestTheStartWaitsForAStateOfRedisThatPasses(t *testing.T) {
 // A server that does not tell its settings is taken at the operator's word, and
 // the start says so.
 func TestTheOperatorStatesWhatTheServerDoesNotTell(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	require.NoError(t, server.Client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "&*", "+@all", "-config").Err())
 	url := "unix://bot:hunter22@" + server.Socket
@@ -171,6 +174,7 @@ func TestTheOperatorStatesWhatTheServerDoesNotTell(t *testing.T) {
 
 // What the start says about Redis is not said by each command of an operator.
 func TestACommandForAnOperatorLogsNothingAboutARedisThatIsFine(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	server.Set("appendfsync", "everysec")
 	i := newInstallation(t, slacksim.Config{})
@@ -190,6 +194,7 @@ func TestACommandForAnOperatorLogsNothingAboutARedisThatIsFine(t *testing.T) {
 // What `/countersign status` says of the store is whether it takes a change, and
 // not only whether it answers.
 func TestStatusSaysThatNothingCanBeStored(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	i := newInstallation(t, slacksim.Config{})
 	i.env["REDIS_URL"] = "unix://" + server.Socket
@@ -207,6 +212,7 @@ func TestStatusSaysThatNothingCanBeStored(t *testing.T) {
 // A process that can store nothing is given nothing, says why, and is ready
 // again by itself.
 func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	root := w.sim.ask(cleanUp, "")
@@ -229,6 +235,7 @@ func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
 
 // What is in a Redis can be looked at when that is needed most: while it takes no changes.
 func TestWhatIsStoredCanBeLookedAtInARedisThatTakesNoChanges(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	i := newInstallation(t, slacksim.Config{})
 	i.env["REDIS_URL"] = "unix://" + server.Socket

@@ -19,6 +19,7 @@ var (
 // What the README of an example shows is in its source, letter for letter, and is
 // about as little as it says; every link leads somewhere.
 func TestTheReadmesOfTheExamplesShowTheirSource(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join("..", "..", "examples")
 	for name, most := range map[string]int{"ai-sdk": 25, "langchain": 25, "openai-agents": 25, "pydantic-ai": 30} { // with two recipes
 		page, err := os.ReadFile(filepath.Join(dir, name, "README.md"))
@@ -49,6 +50,7 @@ func TestTheReadmesOfTheExamplesShowTheirSource(t *testing.T) {
 
 // The agents of PydanticAI are compiled, where their package is not installed.
 func TestThePythonOfTheExamplesCompiles(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*", "*.py"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

@@ -122,6 +122,7 @@ func (i *installation) asked() (*bot, intake.WaitingCall) {
 // A run that waits, or that another one continues, has not ended: an operator who wants to
 // repair it is told where it is.
 func TestAnOperatorIsToldWhereARunIs(t *testing.T) {
+	t.Parallel()
 	i := lookups(t)
 	b, call := i.asked()
 	var out bytes.Buffer
@@ -151,6 +152,7 @@ func TestAnOperatorIsToldWhereARunIs(t *testing.T) {
 
 // Calls and approvals of one answer mix: the run continues when both are there.
 func TestAnotherCredentialGivesTheResultOfAnExternalCall(t *testing.T) {
+	t.Parallel()
 	i := lookups(t)
 	b, call := i.asked()
 	require.Equal(t, "ops lookup {\"id\": 9007199254740993}", call.Agent+" "+call.Tool+" "+string(call.Args))
@@ -171,6 +173,7 @@ func TestAnotherCredentialGivesTheResultOfAnExternalCall(t *testing.T) {
 
 // The policy is asked about external calls too. What it asks for is decided first.
 func TestAnExternalCallIsApprovedBeforeItIsFulfilled(t *testing.T) {
+	t.Parallel()
 	i := lookups(t)
 	i.rules = oneOfSRE + "rules: [{name: private, tools: [lookup], ask: {why: It is a person.}}]\n"
 	b := i.bot()
@@ -191,6 +194,7 @@ func TestAnExternalCallIsApprovedBeforeItIsFulfilled(t *testing.T) {
 }
 
 func TestAnExternalCallThatThePolicyDeniesWaitsForNobody(t *testing.T) {
+	t.Parallel()
 	i := lookups(t)
 	i.rules = oneOfSRE + "rules: [{name: private, tools: [lookup], deny: People are private.}]\n"
 	b := i.bot()
@@ -223,6 +227,7 @@ func (i *installation) thread(t *testing.T) string {
 
 // One key says who may give results, and both sides of it are checked.
 func TestAnExternalToolHasSomebodyWhoGivesItsResults(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ old, by, want string }{
 		"right":           {"", "", "0 wrong"},
 		"nobody":          {"tools: [lookup]}]", "tools: [read_file]}]", "agents[0].external_tools[0]: no agent may give the results of lookup, so its calls would wait forever"},

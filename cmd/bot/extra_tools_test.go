@@ -44,6 +44,7 @@ func exporting(t *testing.T) *installation {
 
 // What one command accepts no other refuses: all judge with the same tools.
 func TestARuleForAToolThatOnlyCodeAddsIsAccepted(t *testing.T) {
+	t.Parallel()
 	i := exporting(t)
 	with := func(args ...string) (string, error) {
 		var out, stderr bytes.Buffer
@@ -73,6 +74,7 @@ func TestARuleForAToolThatOnlyCodeAddsIsAccepted(t *testing.T) {
 }
 
 func TestTheDemoJudgesWithTheToolsThatOnlyCodeAdds(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	stdout, stderr, ended, extra := newOutput(), newOutput(), make(chan error, 1), exports(t)
 	go func() {
@@ -92,6 +94,7 @@ func TestTheDemoJudgesWithTheToolsThatOnlyCodeAdds(t *testing.T) {
 
 // Without the tool all of them say that the rule guards nothing.
 func TestARuleForAToolThatNothingAddsIsRefusedByAll(t *testing.T) {
+	t.Parallel()
 	i := exporting(t)
 	for _, args := range [][]string{{"check"}, {"policy", "check"}, {"serve"}} {
 		var out, stderr bytes.Buffer
@@ -103,6 +106,7 @@ func TestARuleForAToolThatNothingAddsIsRefusedByAll(t *testing.T) {
 
 // An agent needs no folder to have tools.
 func TestCheckNamesTheToolsThatOnlyCodeAdds(t *testing.T) {
+	t.Parallel()
 	i := exporting(t)
 	i.replace("    files: reports\n", "")
 	i.o.Extra = exports(t)

@@ -71,6 +71,7 @@ func connect(ctx context.Context, t *testing.T, url string) *mcp.ClientSession {
 // A client that knows nothing of Countersign calls a tool of a real server; a person
 // clicks in Slack, and the call runs, also after the bot was killed meanwhile.
 func TestAClickLetsACallOfAGatewayRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	folder := t.TempDir()
 	url := w.gateway(folder)

@@ -32,6 +32,7 @@ func everyCommand(f func(words []string, c *command)) {
 }
 
 func TestEveryCommandHasHelp(t *testing.T) {
+	t.Parallel()
 	n := 0
 	everyCommand(func(words []string, c *command) {
 		n++
@@ -68,6 +69,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // What a usage line names is explained below it, and so is every flag: in
 // whole sentences.
 func TestEveryArgumentAndFlagIsExplained(t *testing.T) {
+	t.Parallel()
 	everyCommand(func(words []string, c *command) {
 		if c.run == nil {
 			return
@@ -91,6 +93,7 @@ func TestEveryArgumentAndFlagIsExplained(t *testing.T) {
 
 // Examples are what people copy: their commands and flags are there.
 func TestEveryExampleIsACallThatTheProgramTakes(t *testing.T) {
+	t.Parallel()
 	everyCommand(func(words []string, c *command) {
 		call := unquote(strings.ReplaceAll(c.example, "\\\n", ""))
 		if at := slices.Index(call, ">"); at > 0 {
@@ -115,6 +118,7 @@ func unquote(line string) []string {
 }
 
 func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ args, want, hint string }{
 		{"dmeo", `there is no command "dmeo"`, "bot --help"},
 		{"serve --confg x", "-confg", "bot serve --help"},
@@ -158,6 +162,7 @@ func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
 
 // Programs read what an operator reads.
 func TestEveryAdminCommandWritesJSON(t *testing.T) {
+	t.Parallel()
 	n := 0
 	everyCommand(func(words []string, c *command) {
 		if !slices.Contains(words, "admin") || c.run == nil {
@@ -173,6 +178,7 @@ func TestEveryAdminCommandWritesJSON(t *testing.T) {
 
 // What is wrong with the world is no wrong use.
 func TestFailuresEndWithOne(t *testing.T) {
+	t.Parallel()
 	_, stderr, code := said(t, "serve", "--config", "missing.yaml")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "bot: ")
@@ -183,6 +189,7 @@ func TestFailuresEndWithOne(t *testing.T) {
 }
 
 func TestFlagsMayStandAnywhere(t *testing.T) {
+	t.Parallel()
 	for _, args := range []string{"policy check missing.yaml --json", "policy --json check missing.yaml", "policy check --json missing.yaml"} {
 		out, _, code := said(t, strings.Fields(args)...)
 		require.Equal(t, 1, code, args)
@@ -201,6 +208,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 }
 
 func TestVersionSaysWhatThisIs(t *testing.T) {
+	t.Parallel()
 	for _, word := range []string{"version", "--version", "-version"} {
 		out, stderr, code := said(t, word)
 		require.Zero(t, code, word)
@@ -210,6 +218,7 @@ func TestVersionSaysWhatThisIs(t *testing.T) {
 }
 
 func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {
+	t.Parallel()
 	path, err := binary()
 	require.NoError(t, err)
 	out, err := exec.CommandContext(t.Context(), path, "version").Output()
@@ -219,6 +228,7 @@ func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {
 
 // Redis is found in three ways, and no command says that it needs one of them.
 func TestTheHelpForOperatorsSaysHowRedisIsFound(t *testing.T) {
+	t.Parallel()
 	all, _, _ := said(t, "admin", "--help")
 	require.Contains(t, all, "bot mcp pins", "which is no command of admin")
 	for _, c := range adminCommands.sub {

@@ -41,6 +41,7 @@ func (r *remote) hookAt(path, question string) string {
 // A coding agent is held at its prompt, a person clicks in Slack, and it goes on:
 // over HTTP, and with the command of its hook.
 func TestAClickAnswersACodingAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	agent.accept("first", "secret-token")

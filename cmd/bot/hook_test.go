@@ -72,6 +72,7 @@ func claims(status int, claim string) http.HandlerFunc {
 const hookClaim = `{"call":"t1","tool":"Bash","args_text":"{\"command\":\"make deploy\"}"}`
 
 func TestEveryFailureOfTheHookExitsWithTwo(t *testing.T) {
+	t.Parallel()
 	open := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(open, []byte("t"), 0o644))
 	for name, c := range map[string]struct {
@@ -139,6 +140,7 @@ func TestEveryFailureOfTheHookExitsWithTwo(t *testing.T) {
 // Gemini CLI runs the tool after an exit with 2 if nothing is on standard error, which its
 // settings may send to a file.
 func TestGeminiReadsAFailureOfTheHookOnStandardOutput(t *testing.T) {
+	t.Parallel()
 	asks := strings.Replace(hookQuestion, "PreToolUse", "BeforeTool", 1)
 	for name, c := range map[string]struct {
 		args []string
@@ -161,6 +163,7 @@ func TestGeminiReadsAFailureOfTheHookOnStandardOutput(t *testing.T) {
 }
 
 func TestTheHookAnswersOnceItHasClaimed(t *testing.T) {
+	t.Parallel()
 	api := httptest.NewServer(claims(http.StatusOK, hookClaim))
 	defer api.Close()
 	for _, args := range [][]string{nil, {"ask"}, {"--kind", "claude-code"}} {
@@ -199,6 +202,7 @@ func held(t *testing.T, change func(*exec.Cmd)) (cmd *exec.Cmd, stdout, stderr *
 }
 
 func TestASignalIsNoPermission(t *testing.T) {
+	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		t.Run(s.String(), func(t *testing.T) {
 			cmd, stdout, stderr, withdrawn := held(t, nil)
@@ -213,6 +217,7 @@ func TestASignalIsNoPermission(t *testing.T) {
 }
 
 func TestAnAnswerThatNobodyReadsIsNoPermission(t *testing.T) {
+	t.Parallel()
 	api := httptest.NewServer(claims(http.StatusOK, hookClaim))
 	defer api.Close()
 	cmd, _, stderr := startHook(t, api.URL, hookQuestion)
@@ -228,6 +233,7 @@ func TestAnAnswerThatNobodyReadsIsNoPermission(t *testing.T) {
 }
 
 func TestAHookWhoseHoldIsOverDeniesInWords(t *testing.T) {
+	t.Parallel()
 	pending := strings.NewReplacer("settled", "pending", "approved", "pending").Replace(hookApproved)
 	api := httptest.NewServer(answers(http.StatusOK, pending))
 	defer api.Close()
@@ -238,6 +244,7 @@ func TestAHookWhoseHoldIsOverDeniesInWords(t *testing.T) {
 }
 
 func TestThePolicyOfTheClaudeCodeExampleHolds(t *testing.T) {
+	t.Parallel()
 	out, stderr, code := said(t, "policy", "test", "../../examples/claude-code/policy.yaml")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "7 of 7 examples hold")

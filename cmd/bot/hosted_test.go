@@ -51,6 +51,7 @@ func manual(args string) (string, error) { return "page 42 of " + docsToken + " 
 // The batch has calls of ours and of the provider, and outlives the process. The
 // provider runs what was approved, once, and reads why the other was denied.
 func TestPeopleDecideAboutCallsThatTheModelProviderRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.withDocs(manual)
 	first := w.start()
@@ -117,6 +118,7 @@ func (w *world) stored(root string) []string {
 // The bot dies while the provider runs a call: people decide, and the approval is
 // not sent again before that.
 func TestPeopleDecideWhenTheBotDiesWhileTheProviderRunsACall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var first *process
 	running, died := make(chan struct{}), make(chan struct{})
@@ -156,6 +158,7 @@ func TestPeopleDecideWhenTheBotDiesWhileTheProviderRunsACall(t *testing.T) {
 // A provider that breaks its contract is reported in the thread and in the log, and
 // nothing else of its answer is used.
 func TestACallThatTheProviderRanUnaskedIsReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.withDocs(manual)
 	w.model.SkipApproval("docs.ask")
@@ -172,6 +175,7 @@ func TestACallThatTheProviderRanUnaskedIsReported(t *testing.T) {
 // An operator finds what ran in the story of the run, once for each call, wherever the
 // answer broke off.
 func TestWhatTheProviderRanUnaskedIsInTheStoryOfTheRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.withDocs(manual)
 	w.model.SkipApproval("docs.ask")
@@ -203,6 +207,7 @@ func TestWhatTheProviderRanUnaskedIsInTheStoryOfTheRun(t *testing.T) {
 }
 
 func TestASettingOfAHostedServerThatCannotBeFailsTheStart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ server, want string }{
 		"no tools":       {`{url: "https://d.example"}`, "agents[0].hosted_mcp.docs.tools: there are none"},
 		"no https":       {`{url: "http://d.example", tools: [a]}`, "agents[0].hosted_mcp.docs.url: must begin with https://"},

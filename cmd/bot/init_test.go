@@ -28,6 +28,7 @@ func initialize(t *testing.T, args ...string) (string, error) {
 // What init wrote passes check as soon as the ids are filled in, the folder is
 // there and the environment is set; until then check says so.
 func TestInitWritesWhatCheckAccepts(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
 	said, err := initialize(t, "--url", "https://bot.acme.com", "--dir", dir)
 	require.NoError(t, err)
@@ -65,6 +66,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 // What stands in the comments is right too: with the keys of all of them the
 // file is accepted.
 func TestTheCommentsOfTheStartingConfigurationAreRight(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "reports"), 0o700))
 	text := regexp.MustCompile(`(?m)^( +)# (channels: .*|who:|  groups: .*|approval: .*|tools:|  read_file: .*)$`).ReplaceAllString(startingConfig, "$1$2")
@@ -92,6 +94,7 @@ func withPeople(rules string) string {
 }
 
 func TestInitOverwritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{configName, policyName, doctor.ManifestName} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
@@ -107,6 +110,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 }
 
 func TestInitWithoutAnAddressSaysWhereToWriteIt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	said, err := initialize(t, "--dir", dir)
 	require.NoError(t, err)
@@ -117,6 +121,7 @@ func TestInitWithoutAnAddressSaysWhereToWriteIt(t *testing.T) {
 }
 
 func TestInitRefusesWhatSlackWouldRefuse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, bad := range []string{"http://bot.acme.com", "https://bot.acme.com/slack", "https://localhost:8080", "bot.acme.com"} {
 		_, err := initialize(t, "--url", bad, "--dir", dir)

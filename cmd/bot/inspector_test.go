@@ -25,6 +25,7 @@ func happened(h slacksim.Inspection, what string) bool {
 
 // TestTheDemosInspectorTellsTheStoryOfARun tells the story of a run, with either Redis.
 func TestTheDemosInspectorTellsTheStoryOfARun(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"in memory": nil,
 		"at a URL":  {"--redis", "redis://" + miniredis.RunT(t).Addr()},

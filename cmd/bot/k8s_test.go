@@ -75,6 +75,7 @@ func kubernetes(t *testing.T) map[string]object {
 // What the manifest deploys is a bot with an agent that can do something: its
 // folder is a volume that every replica sees and may write.
 func TestTheClusterRunsAnAgentWithTools(t *testing.T) {
+	t.Parallel()
 	all := kubernetes(t)
 	deployment := all["Deployment/countersign"]
 	p := deployment.Spec.Template.Spec
@@ -125,6 +126,7 @@ func TestTheClusterRunsAnAgentWithTools(t *testing.T) {
 // operator must replace: as it is, it can be pulled from nowhere, and never
 // from someone else's repository of this name.
 func TestTheOperatorNamesTheImageOfTheCluster(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "kustomization.yaml"))
 	require.NoError(t, err)
 	var k struct {
@@ -148,6 +150,7 @@ func TestTheOperatorNamesTheImageOfTheCluster(t *testing.T) {
 
 // The bot does not start without a Redis, so whoever follows the page has it by then.
 func TestTheRedisOfTheClusterIsAppliedFirst(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "deploy.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(text), "kubectl apply -k manifests/k8s/redis\nkubectl apply -k manifests/k8s\n")
@@ -156,6 +159,7 @@ func TestTheRedisOfTheClusterIsAppliedFirst(t *testing.T) {
 // The Redis that the files for a cluster set up is one that the bot starts on: its
 // settings keep what redis.durability promises.
 func TestTheRedisOfTheClusterKeepsWhatIsAcknowledged(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "redis", "redis.yaml"))
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(string(text), "\n---\n")

@@ -373,6 +373,7 @@ func TestASecondSignalEndsTheBotAtOnce(t *testing.T) {
 }
 
 func TestTermLeavesTheRestToTheNextProcess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
 	root := w.sim.ask(cleanUp, "")

@@ -43,6 +43,7 @@ func (i *installation) run(args ...string) (string, error) {
 
 // What an agent has of a server is what an operator accepted, wherever it is kept.
 func TestAnOperatorAcceptsTheToolsOfAServer(t *testing.T) {
+	t.Parallel()
 	for _, kept := range []string{"in Redis", "in the lock file"} {
 		t.Run(kept, func(t *testing.T) {
 			i := withFiles(t)
@@ -97,6 +98,7 @@ func TestAnOperatorAcceptsTheToolsOfAServer(t *testing.T) {
 // A server says that a tool only reads; without a rule it needs approval all the
 // same, and a rule may permit it.
 func TestToolsOfServersAreGatedUnlessTheyArePermitted(t *testing.T) {
+	t.Parallel()
 	i := withFiles(t)
 	config := filepath.Join(i.dir, configName)
 	_, err := i.run("mcp", "pins", "--config", config, "accept")

@@ -30,6 +30,7 @@ func series(text, name string) string {
 // One approval, from the mention to the effect, is in the metrics, and nothing of
 // its arguments, people or ids is.
 func TestOneApprovalIsInTheMetrics(t *testing.T) {
+	t.Parallel()
 	f := deferral(t, "metrics: {listen: \"127.0.0.1:9090\"}\n")
 	_, text := scrape(t, f.b, false, "/metrics")
 	require.Contains(t, text, "countersign_approvals_waiting 1\n")
@@ -76,6 +77,7 @@ func TestOneApprovalIsInTheMetrics(t *testing.T) {
 // Profiles tell what the process has in its memory, so they are served only if the
 // configuration says so.
 func TestProfilesAreServedOnlyIfTheFileSaysSo(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text += "metrics: {listen: \"127.0.0.1:9090\"}\n"
 	b := i.bot()
@@ -90,6 +92,7 @@ func TestProfilesAreServedOnlyIfTheFileSaysSo(t *testing.T) {
 // A page of a browser on this machine could give its own name the address of the
 // listener, and read what it serves.
 func TestMetricsOnLoopbackAreServedOnlyUnderTheNamesOfTheListener(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text += "metrics: {listen: \"127.0.0.1:9090\"}\n"
 	b := i.bot()
@@ -111,6 +114,7 @@ func TestMetricsOnLoopbackAreServedOnlyUnderTheNamesOfTheListener(t *testing.T) 
 
 // Without metrics.listen there is no listener and nothing is measured.
 func TestNothingIsMeasuredUnlessTheFileSaysSo(t *testing.T) {
+	t.Parallel()
 	b := newInstallation(t, slacksim.Config{}).bot()
 	require.Nil(t, b.metrics)
 	s, err := b.serveMetrics(t.Context(), config.Config{})
@@ -121,6 +125,7 @@ func TestNothingIsMeasuredUnlessTheFileSaysSo(t *testing.T) {
 
 // If Redis does not answer, the metrics of the process are there all the same.
 func TestAScrapeSaysThatRedisIsAway(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text += "metrics: {listen: \"127.0.0.1:9090\"}\n"
 	b := i.bot()

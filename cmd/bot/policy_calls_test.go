@@ -22,6 +22,7 @@ import (
 // from its Redis, argument by argument, and a new policy says what it would
 // have ruled.
 func TestWhatRanCanBeJudgedByAnotherPolicy(t *testing.T) {
+	t.Parallel()
 	client, ok := statetest.Redis(t).(*redis.Client)
 	require.True(t, ok)
 	url := "unix://" + client.Options().Addr

@@ -20,6 +20,7 @@ import (
 // A rule or a setting for a tool that is not there would let the tool that was
 // meant run unsigned.
 func TestWhatGuardsNothingFailsTheStart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rules := writePolicy(t, t.TempDir(), oneOfSRE+`
 rules:
@@ -41,6 +42,7 @@ rules:
 // agents[].approval and agents[].tools.NAME.approval rule where the file has no
 // rule: the tool's before the agent's, and both before what the code says.
 func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for name, c := range map[string]struct {
 		settings string
@@ -92,6 +94,7 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 // People leave groups and accounts are deactivated without a change of the file: what ran
 // before starts again, and the log says what does not fit.
 func TestWhoIsInSlackPreventsNoStart(t *testing.T) {
+	t.Parallel()
 	start := func(c slacksim.Config, change func(*installation)) (string, error) {
 		i := newInstallation(t, c)
 		i.o.Online = false
@@ -143,6 +146,7 @@ func TestWhoIsInSlackPreventsNoStart(t *testing.T) {
 
 // A changed policy is taken while the bot runs, a broken one is not.
 func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.replace("policy: policy.yaml", "policy: policy.yaml\npolicy_reload: 1s")
 	b := i.bot()
@@ -171,6 +175,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 // A rule in shadow mode is logged with what it would have done, and never with
 // arguments.
 func TestAShadowRuleIsLoggedWithoutArguments(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.rules = oneOfSRE + "rules:\n  - {name: no-reads, mode: shadow, tools: [read_file], deny: Not today.}\n"
 	b := i.bot()

@@ -240,6 +240,7 @@ func quoted(args []string) []string {
 }
 
 func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	path := writePolicy(t, t.TempDir(), oneOfSRE)
 	calls := filepath.Join(t.TempDir(), "calls.jsonl")
 	require.NoError(t, os.WriteFile(calls, []byte(transcriptCalls), 0o600))
@@ -274,6 +275,7 @@ func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
 
 // A pipe has its text once. A test that has run no example must not say that all hold.
 func TestThePolicyOfAPipeIsTested(t *testing.T) {
+	t.Parallel()
 	for expect, fails := range map[string]string{"deny: no-keys": "", "ask: default": "one example does not hold"} {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)

@@ -29,6 +29,7 @@ func walk(t *testing.T) []string {
 
 // A page that nothing leads to is not read.
 func TestTheReadmeLeadsToEveryPageOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
@@ -42,6 +43,7 @@ func TestTheReadmeLeadsToEveryPageOfTheDocumentation(t *testing.T) {
 // TestStoryOfTheReadme takes the README at its word: what is here beside each
 // of its steps does the step, and looks at what it says.
 func TestStoryOfTheReadme(t *testing.T) {
+	t.Parallel()
 	s, folder := startDemo(t)
 	first, second := filepath.Join(folder, "reports", "2023-q1-sales.txt"), filepath.Join(folder, "reports", "2023-q2-sales.txt")
 	var root string

@@ -63,6 +63,7 @@ func (r *receipts) sign(change func(*receipt.Statement)) string {
 }
 
 func TestReceiptVerifySaysWhoApprovedWhat(t *testing.T) {
+	t.Parallel()
 	r := newReceipts(t)
 	good := r.sign(func(*receipt.Statement) {})
 	out, stderr, code := said(t, "receipt", "verify", "--keys", r.keys, "--tool", "delete_file", "--args", r.args, good)
@@ -99,6 +100,7 @@ func resigned(a, b string) string {
 
 // Exit 0 means that the call may run: a script that runs it on exit 0 is right.
 func TestReceiptVerifyFailsUnlessTheCallMayRun(t *testing.T) {
+	t.Parallel()
 	r := newReceipts(t)
 	same := func(*receipt.Statement) {}
 	stranger := newReceipts(t)
@@ -135,6 +137,7 @@ func TestReceiptVerifyFailsUnlessTheCallMayRun(t *testing.T) {
 }
 
 func TestReceiptVerifyFetchesPublishedKeys(t *testing.T) {
+	t.Parallel()
 	r := newReceipts(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.published) })
@@ -152,6 +155,7 @@ func TestReceiptVerifyFetchesPublishedKeys(t *testing.T) {
 }
 
 func TestReceiptKeyOverwritesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key.pem")
 	_, _, code := said(t, "receipt", "key", "--out", path)
 	require.Zero(t, code)
@@ -170,6 +174,7 @@ func TestReceiptKeyOverwritesNothing(t *testing.T) {
 }
 
 func TestReceiptVerifyTellsAnAuditorWhatHappened(t *testing.T) {
+	t.Parallel()
 	r := newReceipts(t)
 	for outcome, want := range map[receipt.Outcome]string{
 		receipt.Denied:     "U0ERIN denied a call of delete_file by the agent deployer at ",
@@ -193,6 +198,7 @@ func TestReceiptVerifyTellsAnAuditorWhatHappened(t *testing.T) {
 }
 
 func TestReceiptVerifySaysWhereTheCallWasToRun(t *testing.T) {
+	t.Parallel()
 	r := newReceipts(t)
 	placed := r.sign(func(s *receipt.Statement) {
 		s.Place = receipt.Place{Server: "files", Cwd: "/home/ann\u202e", Repository: "acme/shop", Branch: "main"}

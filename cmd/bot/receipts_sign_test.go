@@ -14,6 +14,7 @@ import (
 // What a receipt says comes from what the agent is told of the call, and from
 // nothing else: it is signed without a look at the store.
 func TestAReceiptSaysWhatTheRequestSays(t *testing.T) {
+	t.Parallel()
 	key, err := receipt.GenerateKey()
 	require.NoError(t, err)
 	signer, err := receipt.ParseSigner(key)

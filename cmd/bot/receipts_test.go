@@ -31,6 +31,7 @@ func (r *remote) body(method, path string) []byte {
 
 // An executor that has the keys checks by itself what it was given to run.
 func TestAReceiptComesWithEveryDecision(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	key, err := receipt.GenerateKey()

@@ -46,6 +46,7 @@ func (w *world) pause() (unpause func()) {
 // TestAClickWhileRedisIsAwayIsNotAcknowledged: Slack shows its warning, the
 // same click counts once Redis is back, and it counts once.
 func TestAClickWhileRedisIsAwayIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p := w.start()
 	root := w.sim.ask(cleanUp, "")
@@ -70,6 +71,7 @@ func TestAClickWhileRedisIsAwayIsNotAcknowledged(t *testing.T) {
 
 // TestTheStartWaitsForRedis and says so, without the password.
 func TestTheStartWaitsForRedis(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for i, v := range w.env {
 		if strings.HasPrefix(v, "REDIS_URL=") {
@@ -92,6 +94,7 @@ func TestTheStartWaitsForRedis(t *testing.T) {
 // While the start waits for a Redis that answers and takes no changes, the log does not say
 // each time that its settings are right.
 func TestTheStartSaysOnceThatTheSettingsOfRedisAreRight(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	server.Set("maxmemory", "1")
 	p, log := begun(t, "REDIS_URL=redis://"+server.Addr)

@@ -62,6 +62,7 @@ func serves(t *testing.T, ready, conf string, flags ...string) {
 // user with the rights that the documentation names, and with passwords from files:
 // on one that it is told of, and on one that a Sentinel with a password tells it of.
 func TestTheBotWorksOverTLSAsAUserWithFewRights(t *testing.T) {
+	t.Parallel()
 	for name, watched := range map[string]bool{"one server": false, "behind a Sentinel": true} {
 		t.Run(name, func(t *testing.T) { worksOverTLS(t, watched) })
 	}

@@ -38,6 +38,7 @@ func becomesReady(t *testing.T, b *bot) {
 // A setting of Redis that is made weaker while the bot runs is in the log once, in the
 // metrics and in /readyz. The bot stays ready: all replicas have the same Redis.
 func TestASettingOfRedisThatBecomesWeakerIsNoticed(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	i := newInstallation(t, slacksim.Config{})
 	i.env["REDIS_URL"] = "unix://" + server.Socket
@@ -83,6 +84,7 @@ func TestASettingOfRedisThatBecomesWeakerIsNoticed(t *testing.T) {
 // A server that refuses CONFIG says the policy of eviction, and whether it has a log, in
 // INFO. That the rest is unknown was said at the start.
 func TestAServerThatHidesItsSettingsIsWatchedByInfo(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	require.NoError(t, server.Client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "&*", "+@all", "-config").Err())
 	s, err := state.Open(t.Context(), state.Options{URL: "unix://bot:hunter22@" + server.Socket, Durability: state.None})
@@ -109,6 +111,7 @@ func holdsAll(context.Context) error { return nil }
 // A Redis that lost everything while the bot ran is said to be, until it holds that again
 // or the bot is restarted. So is one that lost a fact, until the bot is restarted.
 func TestARedisThatIsEmptiedIsNoticed(t *testing.T) {
+	t.Parallel()
 	server := statetest.NewInstance(t)
 	i := newInstallation(t, slacksim.Config{})
 	i.env["REDIS_URL"] = "unix://" + server.Socket

@@ -18,6 +18,7 @@ import (
 // An older copy of Redis has a request that waits, and its card shows the decision that
 // the copy does not have. An operator has it drawn anew, and people can decide there.
 func TestAfterAnOlderCopyWasRestoredCardsAreDrawnAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.start()
 	root := w.sim.ask(cleanUp, "")
@@ -59,6 +60,7 @@ func TestAfterAnOlderCopyWasRestoredCardsAreDrawnAnew(t *testing.T) {
 
 // An operator has one request redrawn, or all, and a program reads how many.
 func TestAnOperatorHasOneRequestRedrawn(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	const card = "Delete a.txt"
 	for _, c := range []struct {

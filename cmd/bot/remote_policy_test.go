@@ -44,6 +44,7 @@ func remoteBash(t *testing.T) *installation {
 }
 
 func TestAPolicyMayNameToolsOfRemoteAgents(t *testing.T) {
+	t.Parallel()
 	i := remoteBash(t)
 	require.NotContains(t, i.check(), "no agent has a tool")
 	i.bot()
@@ -67,6 +68,7 @@ func (i *installation) policySays(args ...string) string {
 // A call of a remote agent runs where the agent says: that is what cwd judges, and
 // what is judged again when the call is claimed.
 func TestACommandOfARemoteAgentIsJudgedWhereItRuns(t *testing.T) {
+	t.Parallel()
 	i := remoteBash(t)
 	b := i.bot()
 	client := b.remote[0].client

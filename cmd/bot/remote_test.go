@@ -111,6 +111,7 @@ func (r *remote) ask(path string) approval {
 
 // A bot for agents that run elsewhere has no agent and no model of its own.
 func TestABotForRemoteAgentsAloneNeedsNoModel(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	text, err := os.ReadFile(w.config)
@@ -137,6 +138,7 @@ func TestABotForRemoteAgentsAloneNeedsNoModel(t *testing.T) {
 // An agent elsewhere asks, a person clicks in Slack, and the agent that waits is
 // answered, claims the call and reports it.
 func TestAClickAnswersAnAgentElsewhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	metrics := w.measures()
@@ -183,6 +185,7 @@ func TestAClickAnswersAnAgentElsewhere(t *testing.T) {
 // real HTTP, a real Redis with fsync and another process. Three clicks in a test
 // run; CLICKS=200 measures.
 func TestFromTheClickToTheAnswer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	old, err := os.ReadFile(w.config)

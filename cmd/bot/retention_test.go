@@ -28,6 +28,7 @@ func (f *follower) idle() bool {
 // Most changes are remembered in what they change: the whole life of a thread, with a
 // decision, leaves few keys for that.
 func TestAThreadLeavesFewRequestKeys(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	f.approves()
 	require.Eventually(t, f.idle, time.Minute, 10*time.Millisecond)
@@ -44,6 +45,7 @@ func TestAThreadLeavesFewRequestKeys(t *testing.T) {
 // it: no key of any surface is forgotten. The next mention in its place is a new
 // conversation.
 func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	f.approves()
 	require.Eventually(t, f.idle, time.Minute, 10*time.Millisecond)

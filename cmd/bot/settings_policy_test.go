@@ -122,6 +122,7 @@ func policyRows(t *testing.T) map[string][]string {
 
 // Every key that a policy may have is documented with its type, and no other.
 func TestTheKeysOfAPolicyAreThoseOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	keys, forms := map[string]string{}, policyForms(t)
 	keysOfForm(t, forms, keys, "", "fileForm")
 	for name, word := range documentedForms {

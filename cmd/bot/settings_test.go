@@ -100,6 +100,7 @@ func rows(t *testing.T, page string) map[string][]string {
 }
 
 func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	keys := keyTypes()
 	want := slices.Collect(maps.Keys(keys))
 	for _, v := range config.Variables {
@@ -115,6 +116,7 @@ func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
 }
 
 func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	documented := rows(t, "docs/settings.md")
 	for _, v := range config.Variables {
 		want := "`" + v.Preset + "`"
@@ -140,6 +142,7 @@ func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 // What the documentation shows is accepted: configurations, and policies for
 // the tools of the configuration beside them.
 func TestWhatIsShownIsAccepted(t *testing.T) {
+	t.Parallel()
 	inMarkdown := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	partInMarkdown := regexp.MustCompile("(?s)```yaml checks\n(.*?)```")
 	shown := map[string]string{}
@@ -208,6 +211,7 @@ func documentation(t *testing.T) []string {
 
 // Every command and every page that the documentation names is there.
 func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
+	t.Parallel()
 	link := regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"#:]+)(?:#[^)]*)?[)"]`)
 	named := regexp.MustCompile("(?m)(?:`|^)(bot \\w+)")
 	usage := map[string]bool{}
@@ -229,6 +233,7 @@ func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
 // A file that people edit says where its keys are explained: those of a policy
 // are on the page of the policy.
 func TestFilesPointAtThePageOfTheirKeys(t *testing.T) {
+	t.Parallel()
 	for text, page := range map[string]string{startingConfig: "docs/settings.md", startingPolicy: "docs/policy.md", demo.Policy: "docs/policy.md"} {
 		named := regexp.MustCompile(`Every key[^:]*: (docs/\w+\.md)`).FindStringSubmatch(text)
 		require.NotNil(t, named)

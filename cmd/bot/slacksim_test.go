@@ -40,6 +40,7 @@ func startSlacksim(t *testing.T, args ...string) (url, words string) {
 }
 
 func TestSlacksimServesWhatItPrints(t *testing.T) {
+	t.Parallel()
 	url, words := startSlacksim(t, "--bot-token", "xoxb-mine")
 	require.NotContains(t, words, "xoxb-mine", "what a person chose may be a real token")
 	require.Contains(t, words, "token: as given with --bot-token")
@@ -59,6 +60,7 @@ func TestSlacksimServesWhatItPrints(t *testing.T) {
 }
 
 func TestSlacksimLacksTheTabsThatTheAppLacks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args           []string
 		home, messages bool
@@ -78,6 +80,7 @@ func TestSlacksimLacksTheTabsThatTheAppLacks(t *testing.T) {
 }
 
 func TestSlacksimHasMoreWorkspacesOnDemand(t *testing.T) {
+	t.Parallel()
 	url, words := startSlacksim(t, "--second-workspace")
 	answer, err := slack.New(printed(t, words, "Globex"), slack.OptionAPIURL(url+"/api/")).AuthTest()
 	require.NoError(t, err)
@@ -96,6 +99,7 @@ func TestSlacksimHasMoreWorkspacesOnDemand(t *testing.T) {
 }
 
 func TestSlacksimHasSocketModeOnDemand(t *testing.T) {
+	t.Parallel()
 	url, words := startSlacksim(t, "--socket-mode")
 	appToken := regexp.MustCompile(`app-level token: (\S+)`).FindStringSubmatch(words)
 	require.NotNil(t, appToken, words)
@@ -121,6 +125,7 @@ func printed(t *testing.T, words, line string) string {
 }
 
 func TestSlacksimMakesUpItsSecretsAndPrintsThem(t *testing.T) {
+	t.Parallel()
 	url, words := startSlacksim(t)
 	_, other := startSlacksim(t)
 	require.NotEqual(t, printed(t, words, "Web API"), printed(t, other, "Web API"), "nobody can know it before")
@@ -132,6 +137,7 @@ func TestSlacksimMakesUpItsSecretsAndPrintsThem(t *testing.T) {
 }
 
 func TestSlacksimStaysOnThisMachine(t *testing.T) {
+	t.Parallel()
 	for _, addr := range []string{":8485", "0.0.0.0:0", "[::]:0", "192.0.2.7:8485"} {
 		err := run(t.Context(), []string{"slacksim", "--addr", addr}, nil, io.Discard, io.Discard)
 		require.ErrorContains(t, err, "--expose", addr)
@@ -150,6 +156,7 @@ func TestSlacksimStaysOnThisMachine(t *testing.T) {
 }
 
 func TestSlacksimSaysEveryMistakeAtOnce(t *testing.T) {
+	t.Parallel()
 	err := run(t.Context(), []string{"slacksim", "--addr", "nowhere", "--bot-token", "secret", "--events-url", "localhost:3000"}, nil, io.Discard, io.Discard)
 	for _, want := range []string{"--addr", "--bot-token", "--events-url"} {
 		require.ErrorContains(t, err, want)

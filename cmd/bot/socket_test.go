@@ -75,6 +75,7 @@ func (s *sim) insists(user string, card message, call, button string, connection
 // repeated, a process is replaced by another, and nothing is lost or done
 // twice.
 func TestStoryOverSockets(t *testing.T) {
+	t.Parallel()
 	w := newSocketWorld(t)
 	first := w.start()
 	w.sim.connected(2)
@@ -135,6 +136,7 @@ func TestStoryOverSockets(t *testing.T) {
 }
 
 func TestAWrongAppTokenFailsTheStart(t *testing.T) {
+	t.Parallel()
 	w := newSocketWorld(t)
 	for i, pair := range w.env {
 		if strings.HasPrefix(pair, "SLACK_APP_TOKEN=") {
@@ -150,6 +152,7 @@ func TestAWrongAppTokenFailsTheStart(t *testing.T) {
 
 // Slack says of an app-level token that it is right, too.
 func TestAnotherKindOfTokenFailsTheStart(t *testing.T) {
+	t.Parallel()
 	w := newSocketWorld(t)
 	for i, pair := range w.env {
 		if strings.HasPrefix(pair, "SLACK_BOT_TOKEN=") {
@@ -162,6 +165,7 @@ func TestAnotherKindOfTokenFailsTheStart(t *testing.T) {
 }
 
 func TestCheckLooksAtSocketMode(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{SocketMode: true})
 	delete(i.env, "SLACK_SIGNING_SECRET")
 	i.env["SLACK_APP_TOKEN"] = i.slack.AppToken()
@@ -198,6 +202,7 @@ func (i *installation) manifest(line string) {
 
 // The manifest beside the configuration says the same as the environment.
 func TestCheckComparesTheModeOfTheManifest(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{SocketMode: true})
 	i.o.Online = false
 	i.manifest("socket_mode_enabled: true")

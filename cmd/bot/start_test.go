@@ -67,6 +67,7 @@ func requireJSON(t *testing.T, log string) {
 
 // What OpenTelemetry says of its variables is in the log, without their values.
 func TestVariablesOfOpenTelemetryAreNotLogged(t *testing.T) {
+	t.Parallel()
 	p, log := starting(
 		t, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1",
 		"OTEL_EXPORTER_OTLP_HEADERS=authorization: Bearer hunter2", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=authorization=hunter2%zz",
@@ -84,6 +85,7 @@ func TestVariablesOfOpenTelemetryAreNotLogged(t *testing.T) {
 // A collector of traces that hangs when the bot stops is in the log, and the stop does not
 // fail.
 func TestACollectorThatHangsDoesNotFailTheStop(t *testing.T) {
+	t.Parallel()
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -104,6 +106,7 @@ func TestACollectorThatHangsDoesNotFailTheStop(t *testing.T) {
 // What a library writes to Go's standard logger is a record of the log too: here that a
 // server sent more than its answer.
 func TestTheStandardLoggerIsTheLog(t *testing.T) {
+	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go func() {
@@ -130,6 +133,7 @@ func TestTheStandardLoggerIsTheLog(t *testing.T) {
 // SIGHUP reads the configuration again, and never ends the bot: also while it starts
 // and while it stops, when there is nothing to read.
 func TestSIGHUPNeverEndsTheBot(t *testing.T) {
+	t.Parallel()
 	p, log := starting(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
@@ -139,6 +143,7 @@ func TestSIGHUPNeverEndsTheBot(t *testing.T) {
 // With COUNTERSIGN_LOG_FORMAT=json, the reason why the bot does not start is a record
 // of the log like everything else that it writes, and the exit code stays the same.
 func TestWhyTheBotDoesNotStartIsARecord(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -165,6 +170,7 @@ func TestWhyTheBotDoesNotStartIsARecord(t *testing.T) {
 
 // An address that is wrong is named by its variable, and what it holds is not printed.
 func TestWhatPreventsTheStartNamesTheVariable(t *testing.T) {
+	t.Parallel()
 	for wrong, want := range map[string]string{
 		"REDIS_URL=PLANTED@host":    "REDIS_URL: this is no Redis URL",
 		"OPENAI_BASE_URL=::PLANTED": "OPENAI_BASE_URL: is not a URL",
@@ -179,6 +185,7 @@ func TestWhatPreventsTheStartNamesTheVariable(t *testing.T) {
 // A SIGHUP that comes while the bot still reads its configuration is not forgotten: the bot
 // reads it again once it runs. It reads from a named pipe here, which shows when it does.
 func TestASIGHUPBeforeTheBotRunsIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.env["COUNTERSIGN_ADDR"] = statetest.FreeAddr(t)
 	i.check()
@@ -207,6 +214,7 @@ func TestASIGHUPBeforeTheBotRunsIsNotForgotten(t *testing.T) {
 
 // A bot that starts in an outage of Slack is alive and not ready, and works once that is over.
 func TestABotThatStartsWhileSlackIsAwayWaits(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	var answers atomic.Bool
 	slackURL, err := url.Parse(i.env["SLACK_API_URL"])
@@ -240,6 +248,7 @@ func TestABotThatStartsWhileSlackIsAwayWaits(t *testing.T) {
 
 // Which tools of MCP servers are accepted is in Redis, and the bot waits for it too.
 func TestABotWithMCPServersWaitsForRedis(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.replace("    channels:", "    mcp: {files: {url: 'https://127.0.0.1:1/mcp'}}\n    channels:")
 	i.o.Accepted, i.o.Rules = withAccepted, coverage

@@ -78,6 +78,7 @@ func startDemo(t *testing.T, args ...string) (s *sim, folder string) {
 
 // TestStory is the demo's story, as people would live it, over HTTP only.
 func TestStory(t *testing.T) {
+	t.Parallel()
 	s, folder := startDemo(t)
 	first, second := filepath.Join(folder, "reports", "2023-q1-sales.txt"), filepath.Join(folder, "reports", "2023-q2-sales.txt")
 
@@ -127,6 +128,7 @@ func TestStory(t *testing.T) {
 }
 
 func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
+	t.Parallel()
 	s, _ := startDemo(t)
 	root := s.ask(cleanUp, "")
 	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
@@ -154,6 +156,7 @@ func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
 // TestStoryOfSomethingNew: what the person who asked writes next ends what
 // still waits, and nothing of it runs.
 func TestStoryOfSomethingNew(t *testing.T) {
+	t.Parallel()
 	s, folder := startDemo(t)
 	root := s.ask(cleanUp, "")
 	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
@@ -187,6 +190,7 @@ func everyText(v any) string {
 }
 
 func TestHelpAndMisspellings(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), nil, nil, &out, &out))
 	require.Contains(t, out.String(), "bot demo")
@@ -213,6 +217,7 @@ func TestTheFolderOfTheDemoGoesWithIt(t *testing.T) {
 // corrects it clears what was approved before, and what runs is what was approved
 // at the end.
 func TestStoryOfARefund(t *testing.T) {
+	t.Parallel()
 	s, folder := startDemo(t)
 	root := s.ask("refund the 48 euros of order 1042", "")
 	card := s.await(bob, root, "the card", says("issue_refund", "48000", "Money leaves the company", "operations", "finance", "security"))

@@ -293,6 +293,7 @@ func (b *bot) described(tool string) string {
 }
 
 func TestAnAcceptedToolIsThereOnEveryReplica(t *testing.T) {
+	t.Parallel()
 	server, bots := replicas(t, "")
 	server.lists("pay", "Pays twice.")
 	doc := asks(t, bots[0])
@@ -310,6 +311,7 @@ func TestAnAcceptedToolIsThereOnEveryReplica(t *testing.T) {
 // A rule is for a tool that the server no longer has: with that accepted the bot would
 // not start again, so it is not.
 func TestNothingIsAcceptedThatTheBotWouldNotStartWith(t *testing.T) {
+	t.Parallel()
 	server, bots := replicas(t, oneOfSRE+"rules:\n  - name: paying\n    tools: [bank.pay]\n    allow: true\n")
 	server.changing.Lock()
 	server.RemoveTools("pay")

@@ -141,6 +141,7 @@ func TestOneApprovalIsFollowedAcrossThePause(t *testing.T) {
 
 // Traces are off unless a collector is named, and what cannot be done fails the start.
 func TestTracesAreOffUnlessACollectorIsNamed(t *testing.T) {
+	t.Parallel()
 	const at = "http://127.0.0.1:1"
 	for name, c := range map[string]struct {
 		env  map[string]string

@@ -15,6 +15,7 @@ import (
 // A client that sends its whole request before it reads gets the answer of a handler that
 // has not read it.
 func TestARefusalReachesAClientThatStillSends(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(readRest(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/begins" {
 			_, _ = io.CopyN(io.Discard, http.MaxBytesReader(w, r.Body, 1000), 2000)
@@ -55,6 +56,7 @@ func TestARefusalReachesAClientThatStillSends(t *testing.T) {
 // So does a client of the bot, whatever it asks for: a coding agent that gets no answer
 // from its hook may run the tool.
 func TestTheBotAnswersAClientThatStillSends(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	agent := w.listen()
 	w.start()

@@ -166,6 +166,7 @@ const columns = "from\tway\tin Slack\telsewhere\tlost\tdoubled\tin doubt\trepeat
 // in the same way, and forth again. An older version that can read these requests ends
 // them. One that can't leaves them as they are, and does what is asked for anew.
 func TestAnUpgradeOfOneReplicaAfterTheOtherLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	if !*upgrades {
 		t.Skip("make soak runs it: it builds older versions (-upgrades)")
 	}

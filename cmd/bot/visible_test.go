@@ -14,6 +14,7 @@ import (
 // A message that quotes a file or an argument shows as an escape what a terminal
 // would not show, whichever command prints it.
 func TestMessagesShowWhatATerminalWouldNot(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -14,6 +14,7 @@ import (
 // requests have expired at once. The card that someone clicks on is updated next, and
 // all the others are. With -soak it is thousands.
 func TestTheCardOfAClickGoesBeforeThoseOfAStorm(t *testing.T) {
+	t.Parallel()
 	storm := 150
 	if *soak {
 		storm = 3000

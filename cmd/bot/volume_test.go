@@ -274,6 +274,7 @@ var soak = flag.Bool("soak", false, "measure a thousand calls, not a hundred and
 // A thousand calls of two hundred runs within a minute, in one channel, each of
 // which twenty people are asked to approve. Without -soak it is less of it all.
 func TestAThousandCallsInAMinuteStayReadableAndReachable(t *testing.T) {
+	t.Parallel()
 	runs, each, people := 30, 5, 4
 	if *soak {
 		runs, people = 200, 20
@@ -348,6 +349,7 @@ func (f *flood) listed(group approvals.GroupID) map[approvals.BatchID]bool {
 // Five hundred decisions on a hundred requests in a moment are one redraw of
 // each card.
 func TestManyDecisionsOfAMomentAreOneRedrawOfEachCard(t *testing.T) {
+	t.Parallel()
 	f := newFlood(t, 1, 1000)
 	asks := approvals.Requirement{Quorums: []approvals.Quorum{{Name: "many", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0MANY"}}}}}
 	var batches []approvals.Batch

@@ -12,6 +12,7 @@ import (
 // The look for known vulnerabilities fails if one is called, and only then:
 // not everyone can reach the database of vulnerabilities.
 func TestVulnerabilitiesFailTheCIAndNothingElseDoes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		tool string // what stands in for govulncheck
 		want string

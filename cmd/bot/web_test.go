@@ -156,6 +156,7 @@ func isRequest(x webChunk) bool { return x.Type == "tool-approval-request" }
 
 // One request, two faces: it is decided once, wherever that is.
 func TestACallOfAChatIsDecidedInSlackOrOnTheWeb(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.web()
 	p := w.start()
@@ -198,6 +199,7 @@ func TestACallOfAChatIsDecidedInSlackOrOnTheWeb(t *testing.T) {
 
 // A thread of Slack is opened on the web by who is in its channel, and goes on there.
 func TestAThreadOfSlackGoesOnOnTheWeb(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.web()
 	old, err := os.ReadFile(w.config)
@@ -230,6 +232,7 @@ func TestAThreadOfSlackGoesOnOnTheWeb(t *testing.T) {
 
 // People of an identity provider are who has their verified address in Slack.
 func TestAPersonOfTheWebIsWhoHasTheirAddressInSlack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.web()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -299,6 +302,7 @@ func fromPage(t *testing.T, address, origin string, with *http.Cookie) int {
 // real Redis with fsync and another process. Three clicks in a test run; CLICKS=200
 // measures.
 func TestFromTheClickInSlackToTheChunk(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.web()
 	n := 3
@@ -342,6 +346,7 @@ func TestFromTheClickInSlackToTheChunk(t *testing.T) {
 // Many open streams of one chat, which are all woken by one decision: 20 in a test
 // run; STREAMS=1000 measures.
 func TestManyOpenStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	web := w.web()
 	n := 20

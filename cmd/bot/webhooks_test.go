@@ -148,6 +148,7 @@ func (h *webhookBot) admin(args ...string) string {
 
 // It takes state.Webhooks, and state.Deliveries before it.
 func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T) {
+	t.Parallel()
 	h := newWebhookBot(t)
 	require.Equal(t, "claude\tall\tenabled\tnever delivered\t0 waiting\t\nclaude\tci\tenabled\tnever delivered\t0 waiting\t\n"+
 		"crm\tcalls\tenabled\tnever delivered\t0 waiting\t\n3 webhooks, 0 disabled\n", h.admin("webhooks"), "those of the configuration")
@@ -198,6 +199,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 
 // It takes state.Announcements.
 func TestAWebhookHearsOfEachDecisionAndOfCallsToFulfill(t *testing.T) {
+	t.Parallel()
 	h := newWebhookBot(t)
 	client := h.b.remote[0].client
 	client.Credential = "token:0"
@@ -225,6 +227,7 @@ func TestAWebhookHearsOfEachDecisionAndOfCallsToFulfill(t *testing.T) {
 
 // Streams and webhooks have one list of events, and the documents of both name all.
 func TestTheEventsOfWebhooksAreThoseOfStreams(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, append(slices.Clone(intake.EventTypes), intake.EventWaiting), config.WebhookEvents)
 	for path, types := range map[string][]string{"../../docs/webhooks.md": config.WebhookEvents, "../../docs/api.md": intake.EventTypes, "../../internal/httpapi/openapi.yaml": intake.EventTypes} {
 		text, err := os.ReadFile(path)
@@ -236,6 +239,7 @@ func TestTheEventsOfWebhooksAreThoseOfStreams(t *testing.T) {
 }
 
 func TestASecretThatIsMissingFailsTheStart(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text = twoAgents + `
 http: {listen: "127.0.0.1:8090"}

@@ -18,6 +18,7 @@ import (
 )
 
 func TestABotWithoutATaskForSomeKindDoesNotStart(t *testing.T) {
+	t.Parallel()
 	b := newInstallation(t, slacksim.Config{}).bot()
 	all := b.work()
 	for i, task := range all {
@@ -29,6 +30,7 @@ func TestABotWithoutATaskForSomeKindDoesNotStart(t *testing.T) {
 // What a decision starts makes the work on cards and messages wait, which never makes
 // anything wait.
 func TestWhatADecisionStartsIsUrgent(t *testing.T) {
+	t.Parallel()
 	urgent := map[state.Kind]bool{}
 	for _, task := range newInstallation(t, slacksim.Config{}).bot().work() {
 		urgent[task.Kind] = task.Urgent
@@ -149,6 +151,7 @@ func (f *follower) sooner(change func(r *approvals.Requirement, now time.Time)) 
 
 // It takes state.Homes.
 func TestARequestIsShownOnTheHomeOfAnApprover(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	f.sees("the request", func() bool {
 		v, _ := f.slack.Home(bob)
@@ -159,6 +162,7 @@ func TestARequestIsShownOnTheHomeOfAnApprover(t *testing.T) {
 
 // It takes state.Deadlines, which takes the rung, and state.Notices, which tells.
 func TestAnApproverIsReminded(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	f.sooner(func(r *approvals.Requirement, now time.Time) {
 		r.Ladder = []approvals.Rung{{Kind: approvals.Remind, At: now}}
@@ -168,6 +172,7 @@ func TestAnApproverIsReminded(t *testing.T) {
 
 // It takes state.Deadlines, which ends the call, and state.Resumes.
 func TestARunGoesOnAfterTheDeadlineOfItsCall(t *testing.T) {
+	t.Parallel()
 	f := deferral(t)
 	f.sooner(func(r *approvals.Requirement, now time.Time) { r.Deadline = now })
 	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
@@ -175,6 +180,7 @@ func TestARunGoesOnAfterTheDeadlineOfItsCall(t *testing.T) {
 
 // No reconciler is running, so that the run stays as it is until it is parked.
 func TestAThreadIsToldThatItsRunIsParked(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	i.text, i.rules = twoAgents, oneOfSRE
 	f := &follower{installation: i, b: i.bot()}
@@ -196,6 +202,7 @@ func TestAThreadIsToldThatItsRunIsParked(t *testing.T) {
 
 // The same for a sheet: its person gets a direct message.
 func TestAPersonIsToldThatTheirSheetIsParked(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t, slacksim.Config{})
 	f := &follower{installation: i, b: i.bot()}
 	i.mentions(f.b) // Slack knows where the bot is
