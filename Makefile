@@ -15,7 +15,9 @@ help: ## Show this list
 demo: ## Run the whole thing on this machine: no keys, no Redis, no Slack
 	$(GO) run ./cmd/bot demo
 
-test: deps lint page-check unit image ## Everything that CI checks: lint, the page, tests with race detector and shuffle, the image
+# The tests wait often, for processes and deadlines; the other checks use that time.
+test: deps ## Everything that CI checks: tests with race detector and shuffle, lint, the pages, the image
+	@$(MAKE) --no-print-directory -j2 unit lint page-check image
 
 deps: ## Install what the tests need and this machine lacks (with apt, as root)
 	@.ci/deps
