@@ -24,6 +24,11 @@ type CommandOutcome struct {
 	Message      *Message `json:"message,omitempty"`       // what the app answered with
 }
 
+// grantedCommands reports whether the app may have slash commands and shortcuts.
+//
+// https://docs.slack.dev/reference/scopes/commands
+func (s *interactions) grantedCommands() bool { return slices.Contains(s.cfg.Scopes, "commands") }
+
 // Command sends a slash command to the app, once, and waits for its answer.
 func (s *interactions) Command(in Command) (CommandOutcome, error) {
 	s.mu.Lock()
@@ -37,7 +42,7 @@ func (s *interactions) Command(in Command) (CommandOutcome, error) {
 	}
 	target, app := s.socketMode.listens(s.urls.commands), s.installed(p.Team)
 	switch {
-	case app == nil || target == "" || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
+	case app == nil || target == "" || !s.grantedCommands() || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
 		s.mu.Unlock()
 		return CommandOutcome{VisibleError: in.Command + " is not a valid command."}, nil
 	case in.ThreadTS != "":

@@ -69,3 +69,14 @@ func TestEventsNeedTheirScopes(t *testing.T) {
 	w.idle(t)
 	require.Len(t, w.app.requests("/events"), 4)
 }
+
+func TestCommandsAndShortcutsNeedTheirScope(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{Scopes: []string{"chat:write"}})
+	out, err := w.Command(slacksim.Command{User: "alice", Channel: "ops", Command: "/countersign", Text: "help"})
+	require.NoError(t, err)
+	require.Equal(t, slacksim.CommandOutcome{VisibleError: "/countersign is not a valid command."}, out)
+	_, err = w.Shortcut(slacksim.Shortcut{User: "alice", CallbackID: "ask"})
+	require.ErrorIs(t, err, slacksim.ErrForbidden)
+	w.idle(t)
+	require.Empty(t, append(w.app.requests("/commands"), w.app.requests("/interactivity")...))
+}

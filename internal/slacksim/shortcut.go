@@ -52,6 +52,9 @@ func (s *interactions) shortcut(in Shortcut) (object, error) {
 	if app == nil {
 		return nil, fmt.Errorf("%w: the app is not installed in the workspace of %s", ErrForbidden, p.Name)
 	}
+	if !s.grantedCommands() {
+		return nil, fmt.Errorf("%w: the app was not granted the scope commands, without which it has no shortcuts", ErrForbidden)
+	}
 	if in.TS == "" {
 		payload := s.interaction(app, "shortcut", p, "", nil)
 		payload["callback_id"], payload["action_ts"] = in.CallbackID, s.nextTS()
