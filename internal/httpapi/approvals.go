@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -135,13 +138,20 @@ func (a *API) results(c caller) (answer, error) {
 
 // list is GET /v1/approvals: the requests of the agent, the newest first.
 func (a *API) list(c caller) (answer, error) {
-	q := c.r.URL.Query()
+	q, err := c.query("status", "group", "external_id", "limit")
+	if err != nil {
+		return answer{}, err
+	}
+	for _, filter := range []string{"status", "group", "external_id"} {
+		if q.Has(filter) && q.Get(filter) == "" {
+			return answer{}, &format.RequestError{At: filter, Problem: "is empty: leave it out to list all"}
+		}
+	}
 	f := intake.Filter{State: intake.State(q.Get("status")), Group: q.Get("group"), ExternalID: q.Get("external_id")}
 	if f.State != "" && f.State != intake.StatePending && f.State != intake.StateSettled {
 		return answer{}, &format.RequestError{At: "status", Problem: "must be pending or settled"}
 	}
-	var err error
-	if f.Limit, err = c.limit(); err != nil {
+	if f.Limit, err = limit(q); err != nil {
 		return answer{}, err
 	}
 	all, err := a.c.Intake.List(c.r.Context(), c.Client, f)
@@ -157,9 +167,26 @@ func (a *API) list(c caller) (answer, error) {
 	return reply(http.StatusOK, doc)
 }
 
+// query returns the query of a list. What is wrong in it is refused: left out, it
+// would make the list longer than its client wants.
+func (c caller) query(known ...string) (url.Values, error) {
+	q, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return nil, &format.RequestError{At: "query", Problem: "is not well-formed: escape each value"}
+	}
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(known, key) {
+			return nil, &format.RequestError{At: key, Problem: "is not known: the query has " + strings.Join(known, ", ")}
+		}
+		if len(q[key]) > 1 {
+			return nil, &format.RequestError{At: key, Problem: "is there twice"}
+		}
+	}
+	return q, nil
+}
+
 // limit is how much of a list the client wants; 0 if it does not say.
-func (c caller) limit() (int, error) {
-	q := c.r.URL.Query()
+func limit(q url.Values) (int, error) {
 	if !q.Has("limit") {
 		return 0, nil
 	}

@@ -104,8 +104,11 @@ func (a *API) fulfill(c caller, v format.Value) (answer, error) {
 // waiting is GET /v1/waiting-calls: a page of the external calls of other agents
 // that the agent may fulfill.
 func (a *API) waiting(c caller) (answer, error) {
-	q := c.r.URL.Query()
-	limit, err := c.limit()
+	q, err := c.query("after", "limit")
+	if err != nil {
+		return answer{}, err
+	}
+	most, err := limit(q)
 	if err != nil {
 		return answer{}, err
 	}
@@ -113,7 +116,7 @@ func (a *API) waiting(c caller) (answer, error) {
 	if len(after) > maxCursor {
 		return answer{}, &format.RequestError{At: "after", Problem: "must be next of an answer before"}
 	}
-	all, next, err := a.c.Intake.Waiting(c.r.Context(), c.Client, approvals.Cursor(after), limit)
+	all, next, err := a.c.Intake.Waiting(c.r.Context(), c.Client, approvals.Cursor(after), most)
 	if err != nil {
 		return answer{}, err
 	}
