@@ -236,11 +236,15 @@ func TestAQueryThatWouldListMoreThanItsClientWantsIsRefused(t *testing.T) {
 		"?group=": "group", "?external_id=": "external_id", "?status=": "status", "?group": "group", "?state=pending": "state",
 		"?groups=g": "groups", "?group=g&group=h": "group", "?group=100%": "query", "?group=a;b": "query", "?wait=50s": "wait",
 	} {
-		var p struct{ Errors []struct{ At string } }
+		var p struct {
+			Detail string
+			Errors []struct{ At string }
+		}
 		got := w.do(http.MethodGet, "/v1/approvals"+query, claudeToken, "")
 		require.Equal(t, http.StatusUnprocessableEntity, got.status, query)
 		got.json(t, &p)
 		require.Equal(t, at, p.Errors[0].At, query)
+		require.Contains(t, p.Detail, at+" is ", query)
 	}
 	require.Equal(t, http.StatusUnprocessableEntity, w.do(http.MethodGet, "/v1/waiting-calls?next=x", claudeToken, "").status)
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/v1/waiting-calls?after=", claudeToken, "").status, "from the beginning")

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -101,11 +103,13 @@ type wireFault struct {
 // answer is the problem as it is sent.
 func (p *problem) answer() answer {
 	doc := map[string]any{"type": problems + p.kind.name, "title": p.kind.title, "status": p.kind.status}
-	if p.detail != "" {
-		doc["detail"] = p.detail
-	}
+	detail := p.detail
 	if p.faults != nil {
 		doc["errors"] = p.faults
+		detail = cmp.Or(detail, strings.TrimSpace(p.faults[0].At+" "+p.faults[0].Problem)) // many clients show only this
+	}
+	if detail != "" {
+		doc["detail"] = detail
 	}
 	maps.Copy(doc, p.more)
 	body, err := encode(doc)
