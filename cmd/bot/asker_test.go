@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -55,78 +55,24 @@ func TestACommandWaitsOnceForARedisThatHangs(t *testing.T) {
 // Ctrl-C ends a command that waits for an answer of Redis.
 func TestACommandThatWaitsForRedisCanBeInterrupted(t *testing.T) {
 	t.Parallel()
-	h := newHanging(t, miniredis.RunT(t).Addr())
-	e := config.Environment{RedisURL: config.NewSecret("redis://" + h.Addr().String() + "?read_timeout=1h")}
+	m := miniredis.RunT(t)
+	e := config.Environment{RedisURL: config.NewSecret("redis://" + m.Addr() + "?read_timeout=1h")}
 	ctx, interrupt := context.WithCancel(t.Context())
 	var c config.Config
 	c.Redis.Durability = state.None
 	store, err := openForCommand(ctx, c, e, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	h.hang()
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	t.Cleanup(func() { close(answer) })
+	m.Server().SetPreHook(func(*server.Peer, string, ...string) bool {
+		asked <- struct{}{}
+		<-answer
+		return true
+	})
 	failed := make(chan error, 1)
 	go func() { failed <- store.Ping(context.WithoutCancel(ctx)) }()
-	<-h.asked
+	<-asked
 	interrupt()
 	require.ErrorIs(t, <-failed, redis.ErrClosed)
 	require.NoError(t, store.Close())
-}
-
-// A hangingRedis passes on what clients ask and what the Redis behind it answers, until it
-// hangs.
-type hangingRedis struct {
-	net.Listener
-	asked chan struct{} // each time it does not answer
-
-	mu    sync.Mutex
-	hangs bool
-}
-
-func newHanging(t *testing.T, behind string) *hangingRedis {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	h := &hangingRedis{Listener: l, asked: make(chan struct{}, 100)}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", behind)
-			if err != nil {
-				return
-			}
-			go h.pass(client, server)
-			go h.pass(server, client)
-		}
-	}()
-	return h
-}
-
-func (h *hangingRedis) hang() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.hangs = true
-}
-
-func (h *hangingRedis) pass(from, to net.Conn) {
-	defer func() { _, _ = from.Close(), to.Close() }()
-	part := make([]byte, 4096)
-	for {
-		n, err := from.Read(part)
-		if err != nil {
-			return
-		}
-		h.mu.Lock()
-		hangs := h.hangs
-		h.mu.Unlock()
-		if hangs {
-			h.asked <- struct{}{}
-			continue
-		}
-		if _, err := to.Write(part[:n]); err != nil {
-			return
-		}
-	}
 }
