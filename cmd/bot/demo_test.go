@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -42,6 +43,36 @@ func TestAnAgentOfTheVisitorAsksInTheDemo(t *testing.T) {
 	card := s.await(bob, "", "the card", says("Refund 42.00 EUR for order R-17", "High risk", "visitor", "Money leaves the company"))
 	require.Empty(t, s.click(bob, card, "R-17", "Approve").VisibleError)
 	require.Regexp(t, `^waiting for people to decide about refund-R-17 \(request \S+\)\nrefunding with {"order":"R-17","cents":4200}\n<nil>$`, <-asked)
+	stop()
+	require.NoError(t, <-ended)
+}
+
+// Whoever starts the demo and knocks until somebody opens is answered as everybody else
+// is: Slack would send a bot that is not there yet the message again after a minute.
+func TestAMessageThatIsSentWhileTheDemoStarts(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"demo", "--addr", addr}, nil, io.Discard, io.Discard) }()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			require.NoError(t, conn.Close())
+			break
+		}
+	}
+	s := newSim(t, "http://"+addr)
+	s.await(alice, s.ask("what can you do?", ""), "the answer", says("I can clean up"))
+	var all slacksim.Requests
+	s.do(http.MethodGet, "/sim/log", nil, &all)
+	require.NotEmpty(t, all.Log)
+	for _, e := range all.Log {
+		require.Empty(t, e.Problem, "%s %s", e.Direction, e.Kind)
+	}
 	stop()
 	require.NoError(t, <-ended)
 }

@@ -158,6 +158,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	if d.page, err = d.listenPage(ctx, addr); err != nil {
 		return err
 	}
+	d.undo = append(d.undo, func() error { _ = d.page.Close(); return nil }) // its server may have closed it
 	if d.bot, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
@@ -175,8 +176,12 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	d.slack = slacksim.New(app) //nolint:contextcheck // it ends with Close
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
 	d.env.SlackToken, d.env.SigningSecret = config.NewSecret(d.slack.BotToken()), config.NewSecret(d.slack.SigningSecret())
-	d.env.SlackAPIURL = url + "/api/"
-	d.serve(d.page, d.beside(d.slack))
+	api, err := d.listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	d.env.SlackAPIURL = here(api) + "/api/"
+	d.serve(api, d.slack)
 	return nil
 }
 
@@ -250,9 +255,11 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 	})
 }
 
-// run is the bot itself, as `bot serve` runs it.
+// run is the bot itself, as `bot serve` runs it. The page is served once the bot is at
+// work: Slack sends a bot that does not answer yet a message again after a minute.
 func (d *demo) run(ctx context.Context) error {
 	welcome := func() {
+		d.serve(d.page, d.beside(d.slack))
 		_, _ = fmt.Fprintf(d.Stdout, welcomeWords, here(d.page), d.slack.BotToken(), d.folder, d.policy, d.web.listen, d.token) // nothing can be done about an error
 		if len(d.added) > 0 {
 			_, _ = fmt.Fprintf(d.Stdout, addedWords, strings.Join(d.added, ", ")) // as above
