@@ -39,8 +39,9 @@ const (
 	// fresh is how long a backlog is reported that was read: reading it costs
 	// about a thousand cheap commands in one pipeline.
 	fresh = 10 * time.Second
-	// scrapeTimeout is how long reading it may take.
-	scrapeTimeout = 5 * time.Second
+	// scrapeTimeout is how long reading it may take: with what the rest of an answer
+	// takes, less than the five seconds that some scrapers wait.
+	scrapeTimeout = 3 * time.Second
 )
 
 // Watch reports what the source reads whenever the metrics are asked for.
