@@ -36,6 +36,7 @@ var (
 	errUnreached = errors.New("the API cannot be reached")
 	errCut       = errors.New("the answer of Countersign cannot be read")
 	errRedirect  = errors.New("it answers with a redirect")
+	errNoAPI     = errors.New("what is at the URL of Countersign has no such API (404): it must be the address of http.listen")
 )
 
 // passing reports whether the API may answer when it is asked again.
@@ -127,7 +128,9 @@ func (a *api) do(ctx context.Context, limit time.Duration, method, path string, 
 	}
 	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated {
 		var p problem
-		_ = json.Unmarshal(got, &p) // without one, the status says enough
+		if json.Unmarshal(got, &p) != nil && answer.StatusCode == http.StatusNotFound {
+			return errNoAPI
+		}
 		p.status = answer.StatusCode
 		return &p
 	}

@@ -40,6 +40,7 @@ func TestAHookThatWaitsOutlastsARestartOfTheBot(t *testing.T) {
 	unavailable := func() (*http.Response, error) { return answered(http.StatusServiceUnavailable, no) }
 	unauthorized := func() (*http.Response, error) { return answered(http.StatusUnauthorized, no) }
 	conflict := func() (*http.Response, error) { return answered(http.StatusConflict, no) }
+	elsewhere := func() (*http.Response, error) { return answered(http.StatusNotFound, "404 page not found\n") }
 	redirect := func() (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"https://elsewhere.example"}}, Body: http.NoBody}, nil
 	}
@@ -56,6 +57,7 @@ func TestAHookThatWaitsOutlastsARestartOfTheBot(t *testing.T) {
 		"a cut answer":           {poll: cut, away: time.Second, within: 2 * time.Second},
 		"a bot that stays away":  {poll: refused, away: time.Hour, says: "the API cannot be reached: connection refused", within: 3 * time.Minute},
 		"a token taken away":     {poll: unauthorized, away: time.Hour, says: "Countersign answers 401: no"},
+		"another listener":       {poll: elsewhere, away: time.Hour, says: "it must be the address of http.listen"},
 		"a redirect":             {poll: redirect, away: time.Hour, says: "it answers with a redirect"},
 		"a claim that fails":     {poll: refused, claim: refused, says: "the API cannot be reached"},
 		"a claim that was taken": {poll: refused, claim: conflict, says: "Countersign answers 409: no"},
