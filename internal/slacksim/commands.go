@@ -103,15 +103,17 @@ func commandError(r reply) string {
 	return ""
 }
 
-// commandAnswer shows what the app put into its answer: nothing, plain
-// text, or a JSON message. The caller holds mu.
+// commandAnswer shows what the app put into its answer: nothing, a JSON message,
+// or text, as which Slack shows JSON of any other type. The caller holds mu.
+//
+// https://github.com/slack-php/slack-php-app-framework/issues/6
 func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *channel, p *Person) (*message, string) {
 	body := strings.TrimSpace(string(r.body))
 	if body == "" {
 		return nil, ""
 	}
 	post := object{"text": body}
-	if strings.HasPrefix(r.header.Get("Content-Type"), "application/json") || strings.HasPrefix(body, "{") {
+	if r.mediaType() == jsonType {
 		v, err := decodeJSON(r.body)
 		o, ok := v.(object)
 		if err != nil || !ok {

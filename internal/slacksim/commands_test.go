@@ -63,6 +63,22 @@ func TestSlashCommandAnswerIsEphemeralByDefault(t *testing.T) {
 	require.Empty(t, seen)
 }
 
+// https://github.com/slack-php/slack-php-app-framework/issues/6
+func TestJSONOfAnotherTypeIsShownAsText(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	const body = `{"response_type":"in_channel","text":"nothing waits"}`
+	for _, kind := range []string{"text/html; charset=utf-8", "text/plain"} {
+		w.answers(func(w http.ResponseWriter, _ delivered) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, body)
+		})
+		out, err := w.Command(approvals)
+		require.NoError(t, err)
+		require.Contains(t, out.Message.Text, `"response_type"`, kind)
+		require.True(t, out.Message.Ephemeral, kind)
+	}
+}
+
 func TestInChannelAnswerShowsWhatWasTyped(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	w.answersJSON(map[string]any{"response_type": "in_channel", "text": "three wait"})
@@ -82,6 +98,7 @@ func TestSlashCommandIsSentOnceAndFailuresAreSeen(t *testing.T) {
 		`/approvals failed with the error "http_service_error"`: func(w http.ResponseWriter, _ delivered) { w.WriteHeader(http.StatusServiceUnavailable) },
 		`/approvals failed with the error "http_client_error"`:  func(w http.ResponseWriter, _ delivered) { w.WriteHeader(http.StatusNotFound) },
 		`/approvals failed with the error "invalid_command_response"`: func(w http.ResponseWriter, _ delivered) {
+			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"blocks":[{"type":"nope"}]}`)
 		},
 	} {

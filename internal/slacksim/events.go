@@ -198,17 +198,30 @@ func (s *events) VerifyEventsURL() error {
 	case r.status != http.StatusOK:
 		return fmt.Errorf("the app answered url_verification with status %d", r.status)
 	}
+	if !r.repeats(challenge) {
+		return errNoChallenge
+	}
+	return nil
+}
+
+// repeats reports whether an app answered with the challenge: as text, as JSON or as a
+// form, but not as HTML, without a type, or as something else than its type says.
+//
+// https://docs.slack.dev/reference/events/url_verification
+// https://github.com/wagtail/wagtail-live/issues/139
+// https://github.com/soxtoby/SlackNet/pull/145
+// https://github.com/slackapi/python-slack-events-api/pull/99
+func (r reply) repeats(challenge string) bool {
 	var answer struct{ Challenge string }
-	if json.Unmarshal(r.body, &answer) == nil && answer.Challenge == challenge {
-		return nil
+	isJSON := json.Unmarshal(r.body, &answer) == nil && answer.Challenge == challenge
+	switch r.mediaType() {
+	case "", "text/html":
+		return false
+	case jsonType:
+		return isJSON
 	}
-	if form, err := url.ParseQuery(string(r.body)); err == nil && form.Get("challenge") == challenge {
-		return nil
-	}
-	if string(r.body) == challenge {
-		return nil
-	}
-	return errNoChallenge
+	form, err := url.ParseQuery(string(r.body))
+	return isJSON || string(r.body) == challenge || (err == nil && form.Get("challenge") == challenge)
 }
 
 // tell sends a person's message to the installations whose bot is there:

@@ -189,6 +189,42 @@ func TestURLVerification(t *testing.T) {
 	require.ErrorIs(t, w.VerifyEventsURL(), slacksim.ErrBadInput)
 }
 
+// https://github.com/wagtail/wagtail-live/issues/139
+// https://github.com/soxtoby/SlackNet/pull/145
+// https://github.com/slackapi/python-slack-events-api/pull/99
+func TestTheChallengeIsReadByItsType(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for _, c := range []struct {
+		kind []string
+		json bool
+		ok   bool
+	}{
+		{[]string{"text/plain"}, false, true},
+		{[]string{"text/plain; charset=utf-8"}, true, true},
+		{[]string{"application/json; charset=utf-8"}, true, true},
+		{[]string{"application/json"}, false, false},
+		{[]string{"text/html; charset=utf-8"}, false, false},
+		{[]string{"text/html"}, true, false},
+		{nil, false, false},
+	} {
+		w.answers(func(w http.ResponseWriter, d delivered) {
+			var in struct{ Challenge string }
+			_ = json.Unmarshal(d.body, &in)
+			w.Header()["Content-Type"] = c.kind
+			if c.json {
+				_ = json.NewEncoder(w).Encode(map[string]string{"challenge": in.Challenge})
+				return
+			}
+			_, _ = io.WriteString(w, in.Challenge)
+		})
+		if err := w.VerifyEventsURL(); c.ok {
+			require.NoError(t, err, c.kind)
+		} else {
+			require.EqualError(t, err, "the app did not answer url_verification with the challenge", c.kind)
+		}
+	}
+}
+
 func TestOnlySubscribedEventsAreSent(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{Events: []string{"message.im"}})
 	w.mention(t)

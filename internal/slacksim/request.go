@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 )
 
 const (
@@ -43,6 +44,12 @@ type reply struct {
 	header  http.Header
 	body    []byte
 	problem string
+}
+
+// mediaType is the Content-Type of the answer without its parameters.
+func (r reply) mediaType() string {
+	kind, _, _ := strings.Cut(r.header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
 }
 
 func (r reply) timedOut() bool { return r.problem == "http_timeout" || r.problem == "timeout" }
