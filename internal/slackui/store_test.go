@@ -146,6 +146,8 @@ func (s *testStore) MemoVersion(ctx context.Context, id, surface string) (int64,
 	return s.kept.MemoVersion(ctx, id, surface)
 }
 
+func (s *testStore) Time() time.Time { return s.kept.Time() }
+
 func (s *testStore) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
 	return s.kept.Prefetch(ctx, r)
 }

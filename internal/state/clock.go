@@ -61,6 +61,10 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
+// Time returns the time of the store without asking it: that of this process, less what it
+// was ahead at the last comparison of a [Clock]. It has no monotonic clock.
+func (s *Store) Time() time.Time { return s.now().Round(0).Add(-time.Duration(s.ahead.Load())) }
+
 // time returns the time of a server. In a cluster, whose servers have a clock each, it is
 // that of the server of the first partition, in every process: a lease that is written by
 // one clock would not hold by another. While that one does not answer, it is any other's.
@@ -123,6 +127,7 @@ func (c *Clock) follow(ctx context.Context, asked, answered, told time.Time) {
 // note keeps the comparison that began then.
 func (c *Clock) note(ctx context.Context, then time.Time, by time.Duration, skewed bool) {
 	c.mu.Lock()
+	c.store.ahead.Store(int64(by))
 	changed := c.skewed != skewed
 	c.skewed, c.by, c.agreed = skewed, by, time.Time{}
 	if !skewed {

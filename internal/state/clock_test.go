@@ -33,6 +33,7 @@ func TestAClockThatDiffersIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		c := s.Clock(30 * time.Second)
 		at, err := c.Now(t.Context())
+		require.WithinDuration(t, time.Now(), s.Time(), time.Second, "what goes by the time of the store is not moved by a clock of a process")
 		require.WithinDuration(t, time.Now(), at, 4*time.Second, "it is the time of the store")
 		if refused {
 			require.WithinDuration(t, time.Now().Add(min(by, 0)), c.Shown(), time.Second, "what is shown follows the earlier one")

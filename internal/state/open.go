@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -77,6 +78,7 @@ type conn struct {
 	prefix string
 	now    func() time.Time
 	log    *slog.Logger
+	ahead  atomic.Int64 // by how many nanoseconds the clock of this process was ahead of the store's, see [Clock]
 
 	barrier barrier
 	writes  writes

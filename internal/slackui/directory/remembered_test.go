@@ -258,6 +258,8 @@ func (brokenMemos) Redraw(context.Context, string, string, string, []byte, int64
 
 func (brokenMemos) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
 
+func (brokenMemos) Time() time.Time { return time.Now() }
+
 // A defect in one question ends neither the process nor what waits for it.
 func TestADefectInAQuestionIsAnError(t *testing.T) {
 	d := replica(newMemos(t))

@@ -218,6 +218,8 @@ func (m oneMemo) Redraw(context.Context, string, string, string, []byte, int64) 
 
 func (oneMemo) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
 
+func (oneMemo) Time() time.Time { return time.Now() }
+
 // A click on a known card adopts nothing. A copy is adopted before the answer where too
 // much follows after answers already.
 func TestOnlyAnUnknownCopyOfACardIsAdopted(t *testing.T) {

@@ -58,7 +58,7 @@ func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) (a
 
 // Busy returns a [*slackapi.LaterError] while someone holds the claim of the record.
 func (l Notes[T]) Busy(n *Record[T]) error {
-	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
+	if left := n.Until.Sub(l.Memos.Time()); n.Owner != "" && left > 0 {
 		return &slackapi.LaterError{After: min(left, lookAgain(l.lasts()-left)), Err: ErrBusy}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (h *Claim[T]) renew() {
 		return
 	}
 	now := h.notes.Now()
-	n.Until = now.Add(h.notes.lasts())
+	n.Until = h.notes.Memos.Time().Add(h.notes.lasts())
 	if l.Store(ctx, h.ID, n, version, 0) != nil {
 		return
 	}
@@ -231,7 +231,7 @@ func (h *Claim[T]) Release(ctx context.Context, drawn int64) error {
 }
 
 func (h *Claim[T]) release(ctx context.Context, drawn int64) error {
-	left := h.settled.Sub(h.notes.Now())
+	left := h.settled.Sub(h.notes.Memos.Time())
 	if left <= 0 || h.notes.Outdate == nil {
 		return h.settle(ctx, func(*T) {}, "", drawn)
 	}
@@ -280,7 +280,7 @@ func (h *Claim[T]) commit(ctx context.Context, owner string, drawn int64) error 
 	n := Record[T]{Owner: owner, Away: h.away, Body: h.Body}
 	now := h.notes.Now()
 	if owner != "" {
-		n.Until = now.Add(h.notes.lasts())
+		n.Until = h.notes.Memos.Time().Add(h.notes.lasts())
 	}
 	if err := h.notes.Store(ctx, h.ID, n, h.version, drawn); err != nil {
 		return err

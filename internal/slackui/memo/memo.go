@@ -17,7 +17,7 @@ const Attempts = 8
 // A Record is what a memo holds: the claim, and what is remembered.
 type Record[T any] struct {
 	Owner string    `json:"owner,omitempty"` // holds the claim; empty: nobody
-	Until time.Time `json:"until,omitzero"`  // when the claim ends
+	Until time.Time `json:"until,omitzero"`  // when the claim ends, by the time of the store
 	Away  int       `json:"away,omitempty"`  // outages of Slack since the last step that worked
 	Body  T         `json:"body"`
 }
@@ -144,7 +144,8 @@ func (l Notes[T]) edit(ctx context.Context, id string, change func(*T), store fu
 // condition and returns once they are durable; what was only committed may be lost with
 // the machine of the store. Redraw does it on that condition too, and makes the document
 // due for work of the kind. Prefetch returns a context in which the first read of any of
-// these documents reads all of them, and each is handed out once.
+// these documents reads all of them, and each is handed out once. Time is about the same in
+// all processes, however their clocks differ: claims go by it.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	MemoVersion(ctx context.Context, id, surface string) (int64, error)
@@ -152,4 +153,5 @@ type Store interface {
 	KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error
 	Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error
 	Prefetch(ctx context.Context, r approvals.Reads) context.Context
+	Time() time.Time
 }

@@ -46,6 +46,24 @@ func drawers(t *testing.T) (due func() bool, wait func(time.Duration), l Notes[d
 	return due, func(d time.Duration) { now = now.Add(d) }, Notes[document]{Memos: s, Surface: "cards", Now: clock}
 }
 
+// A claim lasts for all processes equally long, however much their clocks differ from each
+// other: two who draw a card at the same time would post it twice.
+func TestAClaimHoldsAlsoWhereTheClockIsAhead(t *testing.T) {
+	_, wait, l := drawers(t)
+	ahead, behind := l, l
+	ahead.Now = func() time.Time { return l.Now().Add(7 * time.Second) }
+	behind.Now = func() time.Time { return l.Now().Add(-7 * time.Second) }
+	h, err := behind.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	wait(lease - time.Second)
+	_, err = ahead.Claim(t.Context(), batch)
+	require.ErrorIs(t, err, ErrBusy)
+	require.NoError(t, h.Save(t.Context(), func(*document) {}))
+	wait(lease)
+	_, err = ahead.Claim(t.Context(), batch)
+	require.NoError(t, err, "it has ended for the one behind as well")
+}
+
 // Who lost its claim to another drawer saves nothing over what that one does,
 // and does not end that one's claim.
 func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
@@ -380,6 +398,8 @@ func (s *records) CommitMemo(_ context.Context, _, _ string, data []byte, versio
 }
 
 func (s *records) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
+
+func (s *records) Time() time.Time { return time.Now() }
 
 // A derived record that cannot be decoded counts as missing, and the next change replaces
 // it. Any other is an error, and stays as it is.

@@ -54,7 +54,7 @@ func (l Notes[T]) outdate(ctx context.Context, id string, forced bool) (wait tim
 		if err != nil || version == 0 {
 			return 0, err
 		}
-		if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 && !forced {
+		if left := n.Until.Sub(l.Memos.Time()); n.Owner != "" && left > 0 && !forced {
 			return min(left, time.Second), nil
 		}
 		l.Outdate(&n.Body)
