@@ -35,9 +35,14 @@ func (e *SkewError) Error() string {
 	return fmt.Sprintf("the clock of this process differs by %s from that of Redis, and more than %s is too much", e.By.Round(time.Millisecond), e.Most)
 }
 
+// mostAhead bounds the difference for long leases: deadlines of people go by the same clocks.
+const mostAhead = 10 * time.Second
+
 // Clock returns a clock that refuses a difference of more than a quarter of the
-// lease.
-func (s *Store) Clock(lease time.Duration) *Clock { return &Clock{store: s, most: lease / 4} }
+// lease, or of ten seconds.
+func (s *Store) Clock(lease time.Duration) *Clock {
+	return &Clock{store: s, most: min(lease/4, mostAhead)}
+}
 
 // Now returns the time of the store. If the clock of this process differs from it
 // by more than it may, there is a [*SkewError] too: the time is still that of the
@@ -138,8 +143,8 @@ func (c *Clock) note(ctx context.Context, then time.Time, by time.Duration, skew
 	attrs := []any{slog.Duration("ahead_by", by), slog.Duration("most", c.most)}
 	switch {
 	case changed && skewed:
-		c.store.log.ErrorContext(ctx, "the clock of this process is wrong; it takes no work", attrs...)
+		c.store.log.ErrorContext(ctx, "the clocks of this process and of Redis differ; this process takes no work until they agree", attrs...)
 	case changed:
-		c.store.log.InfoContext(ctx, "the clock of this process is right again", attrs...)
+		c.store.log.InfoContext(ctx, "the clocks of this process and of Redis agree again", attrs...)
 	}
 }

@@ -48,11 +48,19 @@ func TestAClockThatDiffersIsRefused(t *testing.T) {
 		require.Equal(t, by > 0, differs.By > 0)
 		require.Error(t, c.Check(t.Context()))
 		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("takes no work")))
+		require.NotContains(t, log.String(), "is wrong", "which of the two clocks is wrong is not known")
 		skew = 0
 		require.NoError(t, c.Check(t.Context()))
 		require.WithinDuration(t, time.Now(), c.Shown(), time.Second)
-		require.Contains(t, log.String(), "right again")
+		require.Contains(t, log.String(), "agree again")
 	}
+}
+
+// A long lease does not make a clock good enough for the deadlines of people.
+func TestALongLeaseAllowsNoLargeDifference(t *testing.T) {
+	s, err := state.Open(t.Context(), state.Options{Client: statetest.Miniredis(t), Now: func() time.Time { return time.Now().Add(time.Minute) }})
+	require.NoError(t, err)
+	require.ErrorAs(t, s.Clock(time.Hour).Check(t.Context()), new(*state.SkewError))
 }
 
 // wrong is a server whose clock is ahead.
