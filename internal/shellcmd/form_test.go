@@ -159,6 +159,25 @@ func TestWhatNamesASoughtProgramMayRunIt(t *testing.T) {
 	}
 }
 
+// What stands behind a program that is not known is read as if it stood alone: its flags,
+// refspecs, versions, dashes and shortened subcommands.
+func TestWhatAnArgumentNamesIsReadLikeACommand(t *testing.T) {
+	s := shellcmd.Sought{{"rm", "-rf"}, {"git", "push", "--force"}, {"git", "tag"}, {"pip", "install"}, {"npm", "publish"}}
+	for _, program := range []string{
+		"rm -fr x", "rm -r -f x", "rm --recursive --force x", "/bin/rm -rfv x", "git push -f", "git push origin +main", "git push --mirror",
+		"git-tag x", "/usr/lib/git-core/git-push -f", "git git-tag", "pip3 install x", "pip3.12 install x", "npm pub", "npm.cmd publish",
+	} {
+		for _, by := range []string{"rlwrap %", "pkexec %", "poetry run %", "watchmedo shell-command '%'"} {
+			require.Equal(t, shellcmd.May, s.In(read(t, strings.ReplaceAll(by, "%", program))), "%s of %s", by, program)
+		}
+	}
+	for _, program := range []string{
+		"rlwrap rm -r x", "rlwrap git push origin main", "poetry run pip3 list", "rlwrap npm test", "gh pr create --title 'git push'", "poetry run git log -f", "npx eslint -f x rm",
+	} {
+		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
+	}
+}
+
 // A text that a shell or an interpreter runs can spell a program in pieces, so whoever
 // hands on such a text may run anything.
 func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {

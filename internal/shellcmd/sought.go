@@ -25,32 +25,29 @@ const (
 // that are sought in other letters, may run it: rm -fr and rm -r --force for
 // {"rm", "-rf"}. So may one with a shortened subcommand, of a program that takes such: npm
 // pub for {"npm", "publish"}. A program is known by the last name of its path, whatever the
-// case of its letters and the version at its end, and git-push is git push. A command that names one among its arguments may run it, unless it is of a
-// program that takes names as text, such as echo. A command that gives a text to a shell, or
-// to a language that can start programs, may run anything. What a script, a makefile or an
-// alias runs cannot be known, and is not looked for.
+// case of its letters and the version at its end, and git-push is git push. A command that
+// names one among its arguments, in any of these ways, may run it, unless it is of a program
+// that takes names as text, such as echo. A command that gives a text to a shell, or to a
+// language that can start programs, may run anything. What a script, a makefile or an alias
+// runs cannot be known, and is not looked for.
 func (s Sought) In(commands []Command) Found {
 	found := Absent
 	for _, c := range commands {
-		c.Argv = undashed(c.Argv)
+		c.Argv = append(undashed(c.Argv[:1]), c.Argv[1:]...)
 		launches := launcher(c)
+		var words, names []string
+		if !takesText(c) {
+			words, names = undashed(c.Argv[1:]), undashed(named(c.Argv[1:]))
+		}
 		for _, of := range s {
-			at := 0
-			if launches {
-				at = slices.IndexFunc(c.Argv, func(w string) bool { return sameProgram(w, of[0]) })
-			} else if !sameProgram(c.Argv[0], of[0]) {
-				at = -1
+			by := Absent
+			if launches || sameProgram(c.Argv[0], of[0]) {
+				by = runs(of, c.Argv)
 			}
-			if at >= 0 {
-				words := implied(c.Argv[at], c.Argv[at+1:])
-				if inOrder(of[1:], words) {
-					return Runs
-				}
-				if rewritten(of[1:], words) || abbreviates[baseName(of[0])] && rewritten(of[1:], completed(words, of[1:])) {
-					found = May
-				}
+			if by == Runs {
+				return Runs
 			}
-			if !takesText(c) && inOrder(of, named(c.Argv[1:])) {
+			if by == May || runs(of, words) != Absent || runs(of, names) != Absent {
 				found = May
 			}
 		}
@@ -59,6 +56,23 @@ func (s Sought) In(commands []Command) Found {
 		}
 	}
 	return found
+}
+
+// runs says whether the words are those that are sought, from the first on that names the
+// program.
+func runs(of, words []string) Found {
+	at := slices.IndexFunc(words, func(w string) bool { return sameProgram(w, of[0]) })
+	if at < 0 {
+		return Absent
+	}
+	rest := implied(words[at], words[at+1:])
+	switch {
+	case inOrder(of[1:], rest):
+		return Runs
+	case rewritten(of[1:], rest), abbreviates[baseName(of[0])] && rewritten(of[1:], completed(rest, of[1:])):
+		return May
+	}
+	return Absent
 }
 
 // Names reports whether a form could permit what is sought.
@@ -173,12 +187,16 @@ func sameProgram(a, b string) bool {
 }
 
 // undashed writes git-push, which git has in a directory of its own, as git push.
-func undashed(argv []string) []string {
-	name, is := strings.CutPrefix(baseName(argv[0]), "git-")
-	if !is || name == "" {
-		return argv
+func undashed(words []string) []string {
+	all := make([]string, 0, len(words)+1)
+	for _, w := range words {
+		if name, is := strings.CutPrefix(baseName(w), "git-"); is && name != "" {
+			all = append(all, "git", name)
+			continue
+		}
+		all = append(all, w)
 	}
-	return append([]string{"git", name}, argv[1:]...)
+	return all
 }
 
 // abbreviates are programs that take the beginning of a subcommand for it.
