@@ -211,6 +211,21 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 	}
 }
 
+// git takes its settings in front of the subcommand, also behind other flags and their
+// values.
+func TestAFlagInFrontOfTheSubcommandIsFoundBehindOthers(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}}
+	for _, by := range []string{"-C .", "-C a -C b", "--git-dir .git", "--work-tree . --no-pager", "--git-dir=.git", "--namespace x"} {
+		for _, program := range []string{"-c alias.x='!r\"\"m' x", "-p log", "--paginate log", "--config-env alias.x=E x", "--exec-path=/x log"} {
+			require.Equal(t, shellcmd.May, s.In(read(t, "git "+by+" "+program)), "%s %s", by, program)
+		}
+		for _, program := range []string{"log -c -p", "switch -c x", "commit -c HEAD", "diff -p"} {
+			require.Equal(t, shellcmd.Absent, s.In(read(t, "git "+by+" "+program)), "%s %s", by, program)
+		}
+	}
+	require.Equal(t, shellcmd.May, s.In(read(t, "git merge-index -o rm -a")))
+}
+
 // A flag may stand in one word with others or be shortened, and a language has its own
 // flags: what one takes for a text is the name of a file to another.
 func TestATextIsToldFromAFileByTheProgramThatTakesIt(t *testing.T) {

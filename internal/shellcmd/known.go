@@ -194,11 +194,16 @@ var texts = setOf(`echo grep egrep fgrep rg ls cat head tail wc sort uniq cut tr
 
 // running are further words by which a program runs what others of its words
 // name.
-var running = map[string][]string{"git": {"rebase", "am", "credential", "hook", "maintenance", "for-each-repo"}}
+var running = map[string][]string{"git": {"rebase", "am", "credential", "hook", "maintenance", "for-each-repo", "merge-index"}}
 
 // leading are flags that do so in front of the subcommand only.
 var leading = map[string][]string{
 	"git": {"-c", "--config-env", "--exec-path", "-p", "--paginate"},
+}
+
+// valued are flags in front of the subcommand that have their value in the next word.
+var valued = map[string][]string{
+	"git": {"-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--attr-source"},
 }
 
 // mayRunBy is runsBy for what a command has and no form was written for: with the
@@ -233,7 +238,7 @@ func (f Form) Warnings() []string {
 	}
 	words := f.written()
 	for i, w := range words {
-		if runsBy(name, w, !slices.ContainsFunc(words[:i+1], isSubcommand)) {
+		if runsBy(name, w, leads(name, words[:i+1])) {
 			all = append(all, name+" can run other programs through "+strings.TrimSuffix(w, "="))
 		}
 	}
@@ -242,6 +247,17 @@ func (f Form) Warnings() []string {
 
 // isSubcommand reports whether a word ends the flags in front of it.
 func isSubcommand(w string) bool { return !strings.HasPrefix(w, "-") }
+
+// leads reports whether all the words are flags in front of the subcommand, or their
+// values.
+func leads(name string, words []string) bool {
+	for i, w := range words {
+		if isSubcommand(w) && (i == 0 || !slices.Contains(valued[name], words[i-1])) {
+			return false
+		}
+	}
+	return true
+}
 
 // runsBy reports whether the program runs others by this word, which may stand in
 // front of the subcommand.
@@ -277,7 +293,7 @@ func launcher(c Command) bool {
 		return true
 	}
 	for i, w := range c.Argv[1:] {
-		if !isSubcommand(w) && (runsBy(name, w, !slices.ContainsFunc(c.Argv[1:i+1], isSubcommand)) || mayRunBy(name, w)) {
+		if !isSubcommand(w) && (runsBy(name, w, leads(name, c.Argv[1:i+1])) || mayRunBy(name, w)) {
 			return true
 		}
 	}
