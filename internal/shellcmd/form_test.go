@@ -254,6 +254,32 @@ func TestATextIsToldFromAFileByTheProgramThatTakesIt(t *testing.T) {
 	}
 }
 
+// Programs that were seen to run a text in a shell, or a program that they name, by an
+// argument that looks like a file or by a flag in another spelling.
+func TestAnArgumentThatWasSeenToRunAProgramIsFound(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}}
+	for _, program := range []string{
+		"go build --toolexec=rm ./...", "go build --toolexec x ./...", "go fix -fixtool=rm ./...", "go env -w GOFLAGS=-toolexec=x", "go env -w GOAUTH=x",
+		"ed '!x'", "ed -s '!x' f", "socat 'PIPE!!SYSTEM:x' -", "sftp -oProxyCommand=x h", "sftp -D x", "scp -OoProxyCommand=x f h:b", "scp -sD x f h:b", "ssh-copy-id -foProxyCommand=x h",
+		"dpkg --pre-invoke=x -i a", "dpkg --post-invoke x -i a", "apt-get -qqyo A::Pre-Invoke::=x update", "dpkg-architecture -c x", "gcc -wrapper sh,-c,x a.c", "c++ -wrapper sh,-c,x a.c",
+		"gs -sDEVICE=ps2write '-sOutputFile=|x' a", "gs -o '%pipe%x' a", "pee x", "mispipe x true", "niceload x", "debconf x", "echo x | erb", "echo x | mongosh", "echo x | sqlplus /nolog",
+		"perl '-w -ex'", "perl '-n -e' x f", "node --import 'DATA:text/javascript,x' f", "tcpdump -nz x -w f", "tar cbIf 20 x a f", "tar Icf x a f", "bsdtar cFf x a f", "nc.traditional -c x h 1", "editor +x f", "pod2html '|x'", "debconf-set-selections 'x|'", "pl2pm f ' | x'",
+		"python3.13t -c x", "python3.7m -c x", "python3-dbg -c x", "perl5.36-x86_64-linux-gnu -e x", "php-cgi -r x", "php8.2 -r x", "texlua -e x", "x86_64-linux-gnu-gcc-12 -wrapper sh,-c,x a.c",
+		"rksh93 -c x", "mksh-static -c x", "bash-static -c x", "ysh -c x", "pwsh-preview -c x", "echo x | python3.13t",
+	} {
+		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
+	}
+	for _, program := range []string{
+		"go build -o x ./...", "go env GOFLAGS", "go env -w GOPROXY=direct", "ed a", "sftp -P 22 h", "sftp -b a h", "scp -rpq a h:b", "scp -P22 a h:b", "dpkg -i a.deb", "dpkg --print-architecture",
+		"apt-get install -y --no-install-recommends a", "apt-get -y -t stable-backports install a", "gcc -Wall -o a a.c", "gs -sDEVICE=pdfwrite -o a.pdf a.ps", "perl -w x.pl", "perl --version", "tcpdump -n -i eth0",
+		"column -t -s '|' a", "tar cf a LICENSE configFile", "tar -cf a tarFiles", "tar cbf 20 a FILES", "paste -d '|' a b", "yq '.a | .b' c.yaml", "dpkg-architecture -qDEB_HOST_ARCH", "ssh-copy-id -i key.pub h", "python3.13t x.py", "gcc-12 -c a.c",
+	} {
+		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
+	}
+	require.Equal(t, shellcmd.Runs, shellcmd.Sought{{"python"}}.In(read(t, "python3.13t x.py")))
+	require.Equal(t, shellcmd.Absent, shellcmd.Sought{{"npd"}, {"gid"}}.In(read(t, "npm id; git id")))
+}
+
 // The command e of sed needs no space behind it, and the flag e of s may have others
 // beside it and any delimiter in front of it.
 func TestASedScriptIsReadByItsCommands(t *testing.T) {

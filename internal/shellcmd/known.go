@@ -38,7 +38,7 @@ func Forbidden(program string) string {
 var launchers = setOf(`env sudo doas su runuser nohup nice ionice chrt taskset setsid timeout stdbuf unbuffer time
 	xargs parallel watch script strace ltrace gdb lldb valgrind perf chroot unshare nsenter flock setarch
 	systemd-run at batch crontab busybox toybox screen tmux expect docker podman kubectl
-	sg newgrp entr hyperfine watchexec nodemon concurrently sbatch mosh rsh autossh sshpass wsl ansible salt
+	pee mispipe niceload sem env_parallel debconf sg newgrp entr hyperfine watchexec nodemon concurrently sbatch mosh rsh autossh sshpass wsl ansible salt
 	cmd schtasks mshta cscript wscript`)
 
 // looking are the subcommands of launchers that run nothing.
@@ -57,12 +57,13 @@ func looksOnly(c Command) bool {
 
 // shells run a text that they are given as an argument, read, or send to another
 // machine. So does a program that is told to start one.
-var shells = setOf(`sh bash bash-static rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh`)
+var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh
+	rksh rzsh sash ysh git-shell`)
 
 // reads run what they read.
 var reads = setOf(`python pypy ipython node nodejs deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
 	groovy scala guile racket sbcl swift gnuplot osascript ed ex vi vim nvim psql mysql mariadb sqlite duckdb m4
-	dc ftp sftp lftp telnet irb jshell wish iex erl clojure clj ghci runghc runhaskell kotlin octave-cli gforth csi gosh
+	dc ftp sftp lftp telnet irb erb jshell wish iex erl mongo mongosh sqlplus sqlcmd usql pgcli mycli litecli clojure clj ghci runghc runhaskell kotlin octave-cli gforth csi gosh
 	ecl clisp janet fennel newlisp matlab jython micropython graalpy bpython hy sage jruby truffleruby mruby pry`)
 
 // interpreters run programs that they are given as a text or a file, or have a
@@ -79,36 +80,36 @@ var hands = patterns(
 		sbcl raku gnuplot osascript ghci runghc runhaskell kotlin octave-cli gforth csi gosh clj ecl janet fennel
 		newlisp electron matlab`, `^(-[A-Za-z0-9]*[ceErp]|--?eval|--?print|--?run|--?exec|eval$)`,
 	`python pypy jython micropython graalpy bpython hy sage`, `^-[bBdEhiIOPqRsStuvVx0-9]*c|^(-[A-Za-z]*m)?(timeit|i?pdb)$`,
-	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|data:`,
-	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|data:`,
+	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|(?i:data:)`,
+	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|(?i:data:)`,
 	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])`,
 	`yarn`, `^exec$`,
-	`perl`, `^-[a-zA-HJ-Z0-9]*[eEMmd]`,
+	`perl`, `^-(\S*\s+-)*[a-zA-HJ-Z0-9]*[eEMmd]`,
 	`clisp`, `^-[A-Za-z0-9]*[cx]`,
 	`ruby jruby truffleruby mruby`, `^-[a-qs-zA-HJ-Z0-9]*e`,
 	`pry`, `^(-[A-Za-z]*e|--e)`,
-	`php`, `^-[abeg-suv-yA-Z0-9]*[rBRE]|^--?(run|process)|data:`,
-	`lua luajit`, `^-e`,
+	`php php-cgi phpdbg`, `^-[abeg-suv-yA-Z0-9]*[rBRE]|^--?(run|process)|(?i:data:)`,
+	`lua luajit texlua`, `^-e`,
 	`rake`, `^(-[A-Za-z]*[eEp]|--e)`,
 	`crystal`, `^eval$`,
 	`mlr`, `\b(system|exec)\b|(^|[^|])\|([^|]|$)|^(-[fps]|--prepipe)`,
 	`ghc swift`, `^(-e|--run)`,
-	`vi vim nvim view ex rvim gvim vimdiff vim.basic vim.tiny vim.nox vim.gtk`, `^(\+[^0-9]|-[A-Za-z]*[cSs]|--cmd|--remote)`,
+	`vi vim nvim view ex rvim gvim vimdiff vim.basic vim.tiny vim.nox vim.gtk editor`, `^(\+[^0-9]|-[A-Za-z]*[cSs]|--cmd|--remote)`,
 	`emacs emacsclient`, `^--?(ev|ex|func|lo|sc|ba|[felQx]$)`,
 	`psql pgcli`, `(?is)\\!|\\.*[|\x60]|\\setenv|\bprogram\b|^\||^-[^\s|]*\||^(-[AaEeHlnqSstwWxX10]*f|--fi)`,
 	`mysql mariadb mycli`, `(?i)\\!|\bsystem\b|\bsource\b|\\\.|--pager`,
 	`sqlite3 sqlite litecli duckdb`, `(?im)^\s*\.(sh(e|\b)|sy|ex?c|ww|o(\b|[nu])|i(\b|m)|r|lo)|\bedit\b|\bload_extension\b|^--?(cmd|init)`,
 	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/dev/(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
 	`just`, `^(-c|--command|--shell)`,
-	`tar gtar bsdtar`, `^-[ABDEGHJ-SUVWYZac-eg-z]*[IF]|^[cdrtuxvzjJafpkmhS]+[IF][A-Za-z]*$`,
+	`tar gtar bsdtar`, `^-[ABDEGHJ-SUVWYZac-eg-z]*[IF]`,
 	`rsync`, `^-[A-Za-z0-9]*e`,
 	`curl`, `^-[0-9#aBfgGiIjJklLMnNOpqRsSvVZ]*K`,
 	`wget`, `^-[46bcdEFhHKkLmnNpqrSvVxz]*e`,
-	`scp`, `^-[346ABCpqrTv]*[So]`,
+	`scp sftp ssh-copy-id sshfs`, `^-[0-9ABCOTafnpqrsvR]*[SoD]`,
 	`fd fdfind`, `^(-[01aFgHiIlLpqsu]*[xX]|--exec)`,
 	`git`, `^ext::`,
-	`socat`, `(?i)^(exec|system|shell):`,
-	`nc ncat netcat`, `^(-[A-Za-z]*[ce]$|--(sh-|lua-)?exec)`,
+	`socat`, `(?i)(^|!!)\s*(exec|system|shell)[:,]`,
+	`nc ncat netcat nc.traditional`, `^(-[A-Za-z]*[ce]$|--(sh-|lua-)?exec)`,
 	`man`, `^(-[A-Za-z]*[PH]|--(pa|ht))`,
 	`tex pdftex latex pdflatex xelatex lualatex latexmk`, `^--?(shell-escape|enable-write18|e$)`,
 	`fzf sk`, `^--(preview|bind)`,
@@ -116,10 +117,16 @@ var hands = patterns(
 	`pandoc`, `^(-[FL]|--(lua-)?filter)`,
 	`svn`, `^--(diff|diff3|merge|editor)-cmd|^--config-option`,
 	`hg`, `^--config`,
-	`apt apt-get`, `^(-[oc]|--option|--config-file)`,
+	`apt apt-get aptitude`, `^(-[a-su-zA-Z]*[oc]|--option|--config-file)`,
+	`dpkg`, `^--(pre|post)-invoke|^--status-logger`,
+	`dpkg-architecture`, `^(-c|--command)`,
+	`gcc cc c++ g++ c89 c99 gfortran`, `^--?wrapper`,
+	`go`, `^(GOFLAGS|CC|CXX|FC|AR|GCCGO|PKG_CONFIG|GOAUTH|GOCACHEPROG)=`,
+	`ed`, `^!`,
+	`gs ghostscript ps2pdf`, `%pipe%|^-(sOutputFile=|o)?\s*\||^-dNOSAFER`,
 	`rpm rpmbuild`, `^(-[ED]|--(eval|define|pipe))`,
 	`cpio`, `^--rsh-command`,
-	`tcpdump`, `^-z`,
+	`tcpdump`, `^-[AbdDefhHIJKlLnNOpqStuUvxX#]*z`,
 	`exiftool`, `^-(config|if|p$)`,
 	`xterm urxvt konsole gnome-terminal alacritty kitty`, `^(-e|-x|--)`,
 	`capsh`, `^--$`,
@@ -182,7 +189,7 @@ var escapes = map[string][]string{
 	"sort":  {"--compress-program"},
 	"split": {"--filter"},
 	"zip":   {"-T", "-TT", "--unzip-command"},
-	"go":    {"run", "generate", "tool", "-exec", "-toolexec", "-vettool", "-ldflags", "-overlay", "-modfile"},
+	"go":    {"run", "generate", "tool", "-exec", "-toolexec", "-vettool", "-fixtool", "-ldflags", "-overlay", "-modfile"},
 	"gcc":   {"-wrapper", "-B", "-fplugin"},
 	"gh":    {"alias", "extension", "codespace"},
 }
@@ -263,6 +270,9 @@ func leads(name string, words []string) bool {
 // front of the subcommand.
 func runsBy(name, word string, first bool) bool {
 	flag, _, _ := strings.Cut(word, "=")
+	if name == "go" && strings.HasPrefix(flag, "--") {
+		flag = flag[1:] // both have one meaning
+	}
 	return slices.Contains(escapes[name], flag) || first && slices.Contains(leading[name], flag)
 }
 
@@ -275,7 +285,13 @@ func (f Form) written() []string {
 // isInterpreter also knows versions, such as python3.12.
 func isInterpreter(name string) bool { return interpreters[name] || interpreters[unversioned(name)] }
 
-func unversioned(name string) string { return strings.TrimRight(name, "-.0123456789") }
+func unversioned(name string) string {
+	return strings.TrimRight(build.ReplaceAllString(name, "$2"), "-.0123456789")
+}
+
+// build matches what says in a name for what, and how, a program was built:
+// x86_64-linux-gnu-gcc-12, perl5.36-x86_64-linux-gnu, python3.13t.
+var build = regexp.MustCompile(`^[a-z0-9_]+-linux-[a-z0-9]+-|-[a-z0-9_]+-linux-[a-z0-9]+$|-(static|dbg|nogil|preview)$|(\.[0-9]+)(?:d|m|t|td|dm)$`)
 
 // launcher reports whether a command may run a program that only a text among its
 // arguments or the state of the shell names.
@@ -297,8 +313,12 @@ func launcher(c Command) bool {
 			return true
 		}
 	}
-	return handsText(c.Argv) || !texts[name] && handsToAnother(c.Argv[1:])
+	return handsText(c.Argv) || !texts[name] && (handsToAnother(c.Argv[1:]) || some(piped.MatchString))
 }
+
+// piped matches the name of a file that Perl, for one, takes for a command to read from or
+// to write to.
+var piped = regexp.MustCompile(`^\s*\|\s*\w|^[^|]*\w[^|]*\|\s*$`)
 
 // handsText reports whether a program gets a text to run.
 func handsText(argv []string) bool {
@@ -309,6 +329,8 @@ func handsText(argv []string) bool {
 		return true
 	case plain == "sed" || plain == "gsed":
 		return sedMayRun(argv[1:])
+	case strings.HasSuffix(plain, "tar") && len(argv) > 1 && undashedFlags.MatchString(argv[1]):
+		return true
 	case scripted[plain] && len(argv) > 1 && isSubcommand(argv[1]) && argv[1] != "inspect" && argv[1] != "debug":
 		argv = argv[:2]
 	}
@@ -329,6 +351,10 @@ func handsText(argv []string) bool {
 	}
 	return false
 }
+
+// undashedFlags matches the first word of tar where it is flags without a dash, with one
+// that names a program.
+var undashedFlags = regexp.MustCompile(`^[A-Za-z]*([IF][A-Za-z]*[a-z]|[a-z][A-Za-z]*[IF])[A-Za-z]*$`)
 
 // handsToAnother is handsText of a program that one of the words may name.
 func handsToAnother(words []string) bool {
