@@ -136,11 +136,11 @@ func (r *reader) call(c *syntax.CallExpr, join Join) error {
 func text(w *syntax.Word) (string, error) {
 	var b strings.Builder
 	quoted := false // the part before is in single quotes
-	for i, p := range w.Parts {
+	for _, p := range w.Parts {
 		single, isSingle := p.(*syntax.SglQuoted)
 		switch p := p.(type) {
 		case *syntax.Lit:
-			if i == 0 && strings.HasPrefix(p.Value, "=") {
+			if b.Len() == 0 && strings.HasPrefix(p.Value, "=") {
 				return "", notPlain("has a word that begins with =, which zsh expands")
 			}
 			if err := literal(p.Value, ""); err != nil {

@@ -147,11 +147,23 @@ func TestShellsStartWhatIsRead(t *testing.T) {
 	t.Logf("%d programs were run by %v", accepted, all)
 	for _, program := range []string{
 		"git log --format='%h %s' | grep -n \"a 'b\" && ls || go x; git\nls", "git commit -m 'a\n\nb $(x) `y` \\ !z {a,b} *'", "git '' \"\" -- - a=b x==y :a %1 @b +c ,d",
-		"git a'b'\"c\"d", "ls |\ngit &&\n\ngo", "git 'größer' \"日本\"", "ls | git | go || grep && ls", "git|ls;go&&grep||ls",
+		"git a'b'\"c\"d", "git 'a'=ls a''=ls '=ls' \"=\"ls", "ls |\ngit &&\n\ngo", "git 'größer' \"日本\"", "ls | git | go || grep && ls", "git|ls;go&&grep||ls",
 	} {
 		commands, err := shellcmd.Read(program)
 		require.NoError(t, err, program)
 		l.agree(t, all, program, commands)
+	}
+}
+
+// zsh writes =ls as the path of ls, also behind quotes that hold nothing.
+func TestAnEqualsSignAtTheBeginningOfAWordIsNotRead(t *testing.T) {
+	for _, word := range []string{"=ls", "''=ls", `""=ls`, `''""=ls`} {
+		_, err := shellcmd.Read("git " + word)
+		require.Error(t, err, word)
+	}
+	for _, word := range []string{"a''=ls", "'a'=ls", "'=ls'", `"="ls`, `''"=ls"`} {
+		_, err := shellcmd.Read("git " + word)
+		require.NoError(t, err, word)
 	}
 }
 
