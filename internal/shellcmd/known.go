@@ -99,7 +99,7 @@ var hands = patterns(
 	`psql pgcli`, `(?is)\\!|\\.*[|\x60]|\\setenv|\bprogram\b|^\||^-[^\s|]*\||^(-[AaEeHlnqSstwWxX10]*f|--fi)`,
 	`mysql mariadb mycli`, `(?i)\\!|\bsystem\b|\bsource\b|\\\.|--pager`,
 	`sqlite3 sqlite litecli duckdb`, `(?im)^\s*\.(sh(e|\b)|sy|ex?c|ww|o(\b|[nu])|i(\b|m)|r|lo)|\bedit\b|\bload_extension\b|^--?(cmd|init)`,
-	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/dev/(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
+	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
 	`just`, `^(-c|--command|--shell)`,
 	`tar gtar bsdtar`, `^-[ABDEGHJ-SUVWYZac-eg-z]*[IF]`,
 	`rsync`, `^-[A-Za-z0-9]*e`,
@@ -123,6 +123,7 @@ var hands = patterns(
 	`gcc cc c++ g++ c89 c99 gfortran`, `^--?wrapper`,
 	`go`, `^(GOFLAGS|CC|CXX|FC|AR|GCCGO|PKG_CONFIG|GOAUTH|GOCACHEPROG)=`,
 	`ed`, `^!`,
+	`groff troff nroff pic gpic`, `^-[A-Za-z]*U|^--unsafe`,
 	`gs ghostscript ps2pdf`, `%pipe%|^-(sOutputFile=|o)?\s*\||^-dNOSAFER`,
 	`rpm rpmbuild`, `^(-[ED]|--(eval|define|pipe))`,
 	`cpio`, `^--rsh-command`,
@@ -296,6 +297,7 @@ var build = regexp.MustCompile(`^[a-z0-9_]+-linux-[a-z0-9]+-|-[a-z0-9_]+-linux-[
 // launcher reports whether a command may run a program that only a text among its
 // arguments or the state of the shell names.
 func launcher(c Command) bool {
+	m := matches{c.Argv, map[*regexp.Regexp]int{}, map[string]bool{}}
 	name := baseName(c.Argv[0])
 	some := func(is func(w string) bool) bool { return slices.ContainsFunc(c.Argv[1:], is) }
 	switch {
@@ -313,39 +315,59 @@ func launcher(c Command) bool {
 			return true
 		}
 	}
-	return handsText(c.Argv) || !texts[name] && (handsToAnother(c.Argv[1:]) || some(piped.MatchString))
+	return m.handsText(c.Argv) || !texts[name] && (m.handsToAnother(c.Argv[1:]) || some(piped.MatchString))
 }
 
 // piped matches the name of a file that Perl, for one, takes for a command to read from or
 // to write to.
 var piped = regexp.MustCompile(`^\s*\|\s*\w|^[^|]*\w[^|]*\|\s*$`)
 
+// matches are what expressions match among the words of a command. The words are looked at
+// again behind each of them that may be a program.
+type matches struct {
+	words    []string
+	last     map[*regexp.Regexp]int // the last word that matches, or -1
+	harmless map[string]bool        // scripts of sed
+}
+
+// any reports whether one of the words matches, which are the last ones of the command.
+func (m matches) any(by *regexp.Regexp, words []string) bool {
+	last, known := m.last[by]
+	if !known {
+		for last = len(m.words) - 1; last >= 0 && !by.MatchString(m.words[last]); last-- {
+		}
+		m.last[by] = last
+	}
+	return last >= len(m.words)-len(words)
+}
+
 // handsText reports whether a program gets a text to run.
-func handsText(argv []string) bool {
+func (m matches) handsText(argv []string) bool {
 	name := baseName(argv[0])
 	plain := unversioned(name)
 	switch {
 	case shells[plain]:
 		return true
 	case plain == "sed" || plain == "gsed":
-		return sedMayRun(argv[1:])
+		return m.sedMayRun(argv[1:])
 	case strings.HasSuffix(plain, "tar") && len(argv) > 1 && undashedFlags.MatchString(argv[1]):
 		return true
-	case scripted[plain] && len(argv) > 1 && isSubcommand(argv[1]) && argv[1] != "inspect" && argv[1] != "debug":
-		argv = argv[:2]
 	}
 	like := hands[plain]
 	if like == nil {
 		like = hands[name]
 	}
-	if like != nil && slices.ContainsFunc(argv[1:], like.MatchString) {
+	if like != nil && scripted[plain] && len(argv) > 1 && isSubcommand(argv[1]) && argv[1] != "inspect" && argv[1] != "debug" {
+		return like.MatchString(argv[1])
+	}
+	if like != nil && m.any(like, argv[1:]) {
 		return true
 	}
 	if name != "git" {
 		return false
 	}
-	for i, w := range argv[1:] {
-		if by := shellWords[w]; by != nil && (by.String() == "" || slices.ContainsFunc(argv[i+2:], by.MatchString)) {
+	for word, by := range shellWords {
+		if i := slices.Index(argv, word); i > 0 && (by.String() == "" || m.any(by, argv[i+1:])) {
 			return true
 		}
 	}
@@ -357,9 +379,9 @@ func handsText(argv []string) bool {
 var undashedFlags = regexp.MustCompile(`^[A-Za-z]*([IF][A-Za-z]*[a-z]|[a-z][A-Za-z]*[IF])[A-Za-z]*$`)
 
 // handsToAnother is handsText of a program that one of the words may name.
-func handsToAnother(words []string) bool {
+func (m matches) handsToAnother(words []string) bool {
 	for i, w := range words {
-		if !commonWords[w] && handsText(words[i:]) {
+		if !commonWords[w] && m.handsText(words[i:]) {
 			return true
 		}
 	}

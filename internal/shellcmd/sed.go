@@ -10,7 +10,7 @@ import (
 // sedMayRun reports whether sed may run a text of its arguments as a program: by its
 // command e, or by the flag e of its command s. A script that is not understood may, and
 // so may one in a file.
-func sedMayRun(args []string) bool {
+func (m matches) sedMayRun(args []string) bool {
 	var scripts, operands []string
 	for i := 0; i < len(args); i++ {
 		w := args[i]
@@ -34,7 +34,16 @@ func sedMayRun(args []string) bool {
 	if scripts == nil && len(operands) > 0 {
 		scripts = operands[:1]
 	}
-	return slices.ContainsFunc(scripts, func(s string) bool { return !sedHarmless.MatchString(s) })
+	return slices.ContainsFunc(scripts, func(s string) bool { return !m.isHarmless(s) })
+}
+
+func (m matches) isHarmless(script string) bool {
+	is, known := m.harmless[script]
+	if !known {
+		is = sedHarmless.MatchString(script)
+		m.harmless[script] = is
+	}
+	return is
 }
 
 var (
