@@ -265,7 +265,7 @@ func TestAnArgumentThatWasSeenToRunAProgramIsFound(t *testing.T) {
 		"gs -sDEVICE=ps2write '-sOutputFile=|x' a", "gs -o '%pipe%x' a", "pee x", "mispipe x true", "niceload x", "debconf x", "echo x | erb", "echo x | mongosh", "echo x | sqlplus /nolog",
 		"perl '-w -ex'", "perl '-n -e' x f", "node --import 'DATA:text/javascript,x' f", "tcpdump -nz x -w f", "printf x | make -f /proc/self/fd/0", "printf x | groff -U", "printf x | troff -abU", "pic -U a", "tar cbIf 20 x a f", "tar Icf x a f", "bsdtar cFf x a f", "nc.traditional -c x h 1", "editor +x f", "pod2html '|x'", "debconf-set-selections 'x|'", "pl2pm f ' | x'",
 		"python3.13t -c x", "python3.7m -c x", "python3-dbg -c x", "perl5.36-x86_64-linux-gnu -e x", "php-cgi -r x", "php8.2 -r x", "texlua -e x", "x86_64-linux-gnu-gcc-12 -wrapper sh,-c,x a.c",
-		"rksh93 -c x", "mksh-static -c x", "bash-static -c x", "ysh -c x", "pwsh-preview -c x", "echo x | python3.13t",
+		"rksh93 -c x", "rmksh -c x", "mksh-static -c x", "bash-static -c x", "ysh -c x", "pwsh-preview -c x", "echo x | python3.13t",
 	} {
 		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
 	}
@@ -354,6 +354,7 @@ func TestAProgramIsKnownByItsOtherNames(t *testing.T) {
 		"git-submodule foreach x": shellcmd.Runs, "git-rebase -x 'r\"\"m' main": shellcmd.May,
 		"pip3 install x": shellcmd.Runs, "/usr/bin/pip3.12 install x": shellcmd.Runs, "python x.py": shellcmd.Runs, "sudo pip3 install x": shellcmd.Runs,
 		"npm pub": shellcmd.May, "npm --access public publis": shellcmd.May, "npm.cmd publish": shellcmd.Runs, "NPM.CMD publish": shellcmd.Runs,
+		"./npm-v10.2 publish": shellcmd.Runs, "/opt/npm_10.2.1_linux_amd64 publish": shellcmd.Runs, "npm-v10-darwin-arm64 publish": shellcmd.Runs, "npm-view publish": shellcmd.Absent,
 		"git-lfs ls-files": shellcmd.Absent, "git-log": shellcmd.Absent, "git p": shellcmd.Absent, "npm test": shellcmd.Absent, "npm run build": shellcmd.Absent,
 		"pip3 list": shellcmd.Absent, "python3 y.py": shellcmd.Absent, "pipx list": shellcmd.Absent, "github push": shellcmd.Absent,
 	} {

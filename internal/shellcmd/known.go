@@ -58,7 +58,7 @@ func looksOnly(c Command) bool {
 // shells run a text that they are given as an argument, read, or send to another
 // machine. So does a program that is told to start one.
 var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish csh tcsh xonsh nu elvish pwsh powershell ssh
-	rksh rzsh sash ysh git-shell`)
+	rksh rmksh rzsh sash ysh git-shell`)
 
 // reads run what they read.
 var reads = setOf(`python pypy ipython node nodejs deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
@@ -287,12 +287,16 @@ func (f Form) written() []string {
 func isInterpreter(name string) bool { return interpreters[name] || interpreters[unversioned(name)] }
 
 func unversioned(name string) string {
-	return strings.TrimRight(build.ReplaceAllString(name, "$2"), "-.0123456789")
+	return version.ReplaceAllString(build.ReplaceAllString(name, "$2"), "")
 }
 
 // build matches what says in a name for what, and how, a program was built:
-// x86_64-linux-gnu-gcc-12, perl5.36-x86_64-linux-gnu, python3.13t.
-var build = regexp.MustCompile(`^[a-z0-9_]+-linux-[a-z0-9]+-|-[a-z0-9_]+-linux-[a-z0-9]+$|-(static|dbg|nogil|preview)$|(\.[0-9]+)(?:d|m|t|td|dm)$`)
+// x86_64-linux-gnu-gcc-12, perl5.36-x86_64-linux-gnu, terraform_1.5.7_linux_amd64,
+// python3.13t.
+var (
+	build   = regexp.MustCompile(`^[a-z0-9_]+-linux-[a-z0-9]+-|[-_]([a-z0-9_]+-linux|linux|darwin|windows)[-_][a-z0-9_]+$|-(?:static|dbg|nogil|preview)$|(\.[0-9]+)(?:d|m|t|td|dm)$`)
+	version = regexp.MustCompile(`([-_.]v[0-9])?[-_.0-9]*$`)
+)
 
 // launcher reports whether a command may run a program that only a text among its
 // arguments or the state of the shell names.

@@ -41,7 +41,7 @@ func (s Sought) In(commands []Command) Found {
 		}
 		for _, of := range s {
 			by := Absent
-			if launches || sameProgram(c.Argv[0], of[0]) {
+			if launches || naming(of[0])(c.Argv[0]) {
 				by = runs(of, c.Argv)
 			}
 			if by == Runs {
@@ -61,7 +61,7 @@ func (s Sought) In(commands []Command) Found {
 // runs says whether the words are those that are sought, from the first on that names the
 // program.
 func runs(of, words []string) Found {
-	at := slices.IndexFunc(words, func(w string) bool { return sameProgram(w, of[0]) })
+	at := slices.IndexFunc(words, naming(of[0]))
 	if at < 0 {
 		return Absent
 	}
@@ -179,11 +179,14 @@ func baseName(program string) string {
 	return name
 }
 
-// sameProgram reports whether two names are of one program, or of versions of it: pip and
-// pip3.12.
-func sameProgram(a, b string) bool {
-	a, b = baseName(a), baseName(b)
-	return a == b || unversioned(a) == unversioned(b) && unversioned(a) != ""
+// naming reports whether a word names a program, or a version of it: pip and pip3.12.
+func naming(program string) func(word string) bool {
+	name := baseName(program)
+	plain := unversioned(name)
+	return func(word string) bool {
+		word = baseName(word)
+		return word == name || plain != "" && strings.Contains(word, plain) && unversioned(word) == plain
+	}
 }
 
 // undashed writes git-push, which git has in a directory of its own, as git push.
