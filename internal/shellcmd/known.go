@@ -61,7 +61,7 @@ var shells = setOf(`sh bash rbash dash zsh ksh lksh mksh ash yash posh osh fish 
 	rksh rmksh rzsh sash ysh git-shell`)
 
 // reads run what they read.
-var reads = setOf(`python pypy ipython node nodejs deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
+var reads = setOf(`python pypy ipython node nodejs ts-node tsx deno bun perl ruby php lua luajit tclsh rscript r julia octave elixir ghc ocaml
 	groovy scala guile racket sbcl swift gnuplot osascript ed ex vi vim nvim psql mysql mariadb sqlite duckdb m4
 	dc ftp sftp lftp telnet irb erb jshell wish iex erl mongo mongosh sqlplus sqlcmd usql pgcli mycli litecli clojure clj ghci runghc runhaskell kotlin octave-cli gforth csi gosh
 	ecl clisp janet fennel newlisp matlab jython micropython graalpy bpython hy sage jruby truffleruby mruby pry`)
@@ -83,6 +83,7 @@ var hands = patterns(
 	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|(?i:data:)`,
 	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|(?i:data:)`,
 	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])`,
+	`uv`, `^-$`,
 	`yarn`, `^exec$`,
 	`perl`, `^-(\S*\s+-)*[a-zA-HJ-Z0-9]*[eEMmd]`,
 	`clisp`, `^-[A-Za-z0-9]*[cx]`,
@@ -311,7 +312,9 @@ func launcher(c Command) bool {
 		return true
 	case evaluating[c.Argv[0]]:
 		return some(func(w string) bool { return strings.Contains(w, "[") })
-	case (reads[name] || reads[unversioned(name)]) && (c.Join == Pipe || len(c.Argv) == 1):
+	case isReader(c.Argv[0]) && (c.Join == Pipe || len(c.Argv) == 1):
+		return true
+	case c.Join == Pipe && !texts[name] && some(func(w string) bool { return isReader(w) && !commonWords[w] }):
 		return true
 	}
 	for i, w := range c.Argv[1:] {
@@ -320,6 +323,11 @@ func launcher(c Command) bool {
 		}
 	}
 	return m.handsText(c.Argv) || !texts[name] && (m.handsToAnother(c.Argv[1:]) || some(piped.MatchString))
+}
+
+func isReader(program string) bool {
+	name := baseName(program)
+	return reads[name] || reads[unversioned(name)]
 }
 
 // piped matches the name of a file that Perl, for one, takes for a command to read from or
