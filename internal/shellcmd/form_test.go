@@ -263,6 +263,7 @@ func TestAnArgumentThatWasSeenToRunAProgramIsFound(t *testing.T) {
 		"ed '!x'", "ed -s '!x' f", "socat 'PIPE!!SYSTEM:x' -", "sftp -oProxyCommand=x h", "sftp -D x", "scp -OoProxyCommand=x f h:b", "scp -sD x f h:b", "ssh-copy-id -foProxyCommand=x h",
 		"dpkg --pre-invoke=x -i a", "dpkg --post-invoke x -i a", "apt-get -qqyo A::Pre-Invoke::=x update", "dpkg-architecture -c x", "gcc -wrapper sh,-c,x a.c", "c++ -wrapper sh,-c,x a.c",
 		"gs -sDEVICE=ps2write '-sOutputFile=|x' a", "gs -o '%pipe%x' a", "pee x", "mispipe x true", "niceload x", "debconf x", "echo x | erb", "echo x | mongosh", "echo x | sqlplus /nolog", "echo x | poetry run python", "echo x | uv run python3.12 -", "echo x | uv run -", "echo x | rlwrap -a node", "echo x | npx tsx",
+		"npm test --node-options=--import=data:text/javascript,x", "npm --node-options '-r fs --import=data:,x' test", "gh alias set x '!r\"\"m'", "gh alias set --shell x y", "git submodule--helper foreach x", "docker-compose run x",
 		"perl '-w -ex'", "perl '-n -e' x f", "node --import 'DATA:text/javascript,x' f", "tcpdump -nz x -w f", "printf x | make -f /proc/self/fd/0", "printf x | groff -U", "printf x | troff -abU", "pic -U a", "tar cbIf 20 x a f", "tar Icf x a f", "bsdtar cFf x a f", "nc.traditional -c x h 1", "editor +x f", "pod2html '|x'", "debconf-set-selections 'x|'", "pl2pm f ' | x'",
 		"python3.13t -c x", "python3.7m -c x", "python3-dbg -c x", "perl5.36-x86_64-linux-gnu -e x", "php-cgi -r x", "php8.2 -r x", "texlua -e x", "x86_64-linux-gnu-gcc-12 -wrapper sh,-c,x a.c",
 		"rksh93 -c x", "rmksh -c x", "mksh-static -c x", "bash-static -c x", "ysh -c x", "pwsh-preview -c x", "echo x | python3.13t",
@@ -272,7 +273,7 @@ func TestAnArgumentThatWasSeenToRunAProgramIsFound(t *testing.T) {
 	for _, program := range []string{
 		"go build -o x ./...", "go env GOFLAGS", "go env -w GOPROXY=direct", "ed a", "sftp -P 22 h", "sftp -b a h", "scp -rpq a h:b", "scp -P22 a h:b", "dpkg -i a.deb", "dpkg --print-architecture",
 		"apt-get install -y --no-install-recommends a", "apt-get -y -t stable-backports install a", "gcc -Wall -o a a.c", "gs -sDEVICE=pdfwrite -o a.pdf a.ps", "perl -w x.pl", "perl --version", "tcpdump -n -i eth0",
-		"column -t -s '|' a", "groff -man -Tutf8 a.1", "ps aux | grep node", "cat a | tee b", "poetry run python x.py", "uv run python x.py", "ls | wc -l", "tar cf a LICENSE configFile", "tar -cf a tarFiles", "tar cbf 20 a FILES", "paste -d '|' a b", "yq '.a | .b' c.yaml", "dpkg-architecture -qDEB_HOST_ARCH", "ssh-copy-id -i key.pub h", "python3.13t x.py", "gcc-12 -c a.c",
+		"column -t -s '|' a", "groff -man -Tutf8 a.1", "npm run data:import", "npm test --node-options=--max-old-space-size=4096", "gh pr list -s open", "ps aux | grep node", "cat a | tee b", "poetry run python x.py", "uv run python x.py", "ls | wc -l", "tar cf a LICENSE configFile", "tar -cf a tarFiles", "tar cbf 20 a FILES", "paste -d '|' a b", "yq '.a | .b' c.yaml", "dpkg-architecture -qDEB_HOST_ARCH", "ssh-copy-id -i key.pub h", "python3.13t x.py", "gcc-12 -c a.c",
 	} {
 		require.Equal(t, shellcmd.Absent, s.In(read(t, program)), program)
 	}

@@ -38,7 +38,8 @@ func Forbidden(program string) string {
 var launchers = setOf(`env sudo doas su runuser nohup nice ionice chrt taskset setsid timeout stdbuf unbuffer time
 	xargs parallel watch script strace ltrace gdb lldb valgrind perf chroot unshare nsenter flock setarch
 	systemd-run at batch crontab busybox toybox screen tmux expect docker podman kubectl
-	pee mispipe niceload sem env_parallel debconf sg newgrp entr hyperfine watchexec nodemon concurrently sbatch mosh rsh autossh sshpass wsl ansible salt
+	docker-compose podman-compose nerdctl crictl oc pee mispipe niceload sem env_parallel debconf
+	sg newgrp entr hyperfine watchexec nodemon concurrently sbatch mosh rsh autossh sshpass wsl ansible salt
 	cmd schtasks mshta cscript wscript`)
 
 // looking are the subcommands of launchers that run nothing.
@@ -82,7 +83,8 @@ var hands = patterns(
 	`python pypy jython micropython graalpy bpython hy sage`, `^-[bBdEhiIOPqRsStuvVx0-9]*c|^(-[A-Za-z]*m)?(timeit|i?pdb)$`,
 	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|(?i:data:)`,
 	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|(?i:data:)`,
-	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])`,
+	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])|--(?s:.*)(?i:data:)`,
+	`gh glab`, `^!|^--shell$`,
 	`uv`, `^-$`,
 	`yarn`, `^exec$`,
 	`perl`, `^-(\S*\s+-)*[a-zA-HJ-Z0-9]*[eEMmd]`,
@@ -153,7 +155,7 @@ var shellWords = patterns(
 	`rebase`, `^(-[A-Za-z]*x|--ex)`,
 	`difftool`, `^(-[A-Za-z]*x|--e)`,
 	`grep`, `^-[a-dg-ln-zEFGHILPT]*O`,
-	`submodule`, `^foreach$`,
+	`submodule submodule--helper`, `^foreach$`,
 	`bisect`, `^run$`,
 	`filter-branch`, ``,
 	`send-email`, `^--(to|cc|header)-cmd|^--smtp-server|^--sendmail-cmd`,
