@@ -289,18 +289,6 @@ func (f Form) written() []string {
 // isInterpreter also knows versions, such as python3.12.
 func isInterpreter(name string) bool { return interpreters[name] || interpreters[unversioned(name)] }
 
-func unversioned(name string) string {
-	return version.ReplaceAllString(build.ReplaceAllString(name, "$2"), "")
-}
-
-// build matches what says in a name for what, and how, a program was built:
-// x86_64-linux-gnu-gcc-12, perl5.36-x86_64-linux-gnu, terraform_1.5.7_linux_amd64,
-// python3.13t.
-var (
-	build   = regexp.MustCompile(`^[a-z0-9_]+-linux-[a-z0-9]+-|[-_]([a-z0-9_]+-linux|linux|darwin|windows)[-_][a-z0-9_]+$|-(?:static|dbg|nogil|preview)$|(\.[0-9]+)(?:d|m|t|td|dm)$`)
-	version = regexp.MustCompile(`([-_.]v[0-9])?[-_.0-9]*$`)
-)
-
 // launcher reports whether a command may run a program that only a text among its
 // arguments or the state of the shell names.
 func launcher(c Command) bool {

@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -188,6 +189,18 @@ func naming(program string) func(word string) bool {
 		return word == name || plain != "" && strings.Contains(word, plain) && unversioned(word) == plain
 	}
 }
+
+func unversioned(name string) string {
+	return version.ReplaceAllString(build.ReplaceAllString(name, "$2"), "")
+}
+
+// build matches what says in a name for what, and how, a program was built:
+// x86_64-linux-gnu-gcc-12, perl5.36-x86_64-linux-gnu, terraform_1.5.7_linux_amd64,
+// python3.13t.
+var (
+	build   = regexp.MustCompile(`^[a-z0-9_]+-linux-[a-z0-9]+-|[-_]([a-z0-9_]+-linux|linux|darwin|windows)[-_][a-z0-9_]+$|-(?:static|dbg|nogil|preview)$|(\.[0-9]+)(?:d|m|t|td|dm)$`)
+	version = regexp.MustCompile(`([-_.]v[0-9])?[-_.0-9]*$`)
+)
 
 // undashed writes git-push, which git has in a directory of its own, as git push.
 func undashed(words []string) []string {
