@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -180,7 +180,8 @@ func (m *messages) Write(b []byte) (int, error) {
 
 func (m *messages) Close() error { return m.program.close() }
 
-// lines is what a program writes, without the lines that are no messages. A line
+// lines is what a program writes, without the lines that are no messages: the SDK would
+// end the connection at one that it cannot read, and with it the calls of everyone. A line
 // that is longer than a message may be ends it.
 type lines struct {
 	from  *bufio.Reader
@@ -197,10 +198,16 @@ var errTooLong = fmt.Errorf("the server sent a message of more than %d bytes", m
 func (l *lines) Read(b []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.line()
-		if isMessage(line) {
+		if _, unreadable := jsonrpc.DecodeMessage(line); unreadable == nil {
 			l.heard()
 			l.tap.arrived(line)
 			l.rest = append(line, '\n')
+			break
+		}
+		if e := l.tap.answers(line); e != nil {
+			l.heard()
+			e.fails("The server's answer could not be read.")
+			l.rest = append(e.unanswered(), '\n')
 			break
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
@@ -233,13 +240,6 @@ func (l *lines) line() ([]byte, error) {
 }
 
 func (l *lines) Close() error { return l.close() }
-
-func isMessage(line []byte) bool {
-	var m struct {
-		Version string `json:"jsonrpc"`
-	}
-	return json.Unmarshal(line, &m) == nil && m.Version == "2.0"
-}
 
 // A tail keeps the end of what was written to it.
 type tail struct {

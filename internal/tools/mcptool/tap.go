@@ -138,12 +138,10 @@ func (t *tap) arrived(message []byte) {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
-	if json.Unmarshal(message, &m) != nil || m.Method != "" || len(m.ID) == 0 || len(m.Result) == 0 && m.Error == nil {
+	if json.Unmarshal(message, &m) != nil || m.Method != "" || len(m.Result) == 0 && m.Error == nil {
 		return
 	}
-	t.mu.Lock()
-	e := t.byID[string(bytes.TrimSpace(m.ID))]
-	t.mu.Unlock()
+	e := t.of(m.ID)
 	if e == nil {
 		return
 	}
@@ -152,4 +150,24 @@ func (t *tap) arrived(message []byte) {
 	if e.answer == nil {
 		e.answer = &m.answer
 	}
+}
+
+// answers returns the exchange that a message would end if it could be read; nil if it
+// would end none.
+func (t *tap) answers(message []byte) *exchange {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method json.RawMessage `json:"method"`
+	}
+	if json.Unmarshal(message, &m) != nil || len(m.Method) > 0 {
+		return nil
+	}
+	return t.of(m.ID)
+}
+
+// of returns the exchange whose request has this id, or nil.
+func (t *tap) of(id json.RawMessage) *exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[string(bytes.TrimSpace(id))]
 }
