@@ -11,6 +11,7 @@ import (
 
 const (
 	sessionHeader  = "Mcp-Session-Id"
+	callMethod     = "tools/call"
 	canceledMethod = "notifications/cancelled" //nolint:misspell // the word of MCP
 )
 

@@ -695,6 +695,13 @@ func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":9007199254740993,"ID":1,"method":"tools/list"}`))
 	require.Equal(t, http.StatusBadRequest, post("", `[`+list+`,{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}]`, "MCP-Protocol-Version", "2025-03-26"))
 	require.Equal(t, http.StatusOK, post("", `[`+list+`]`, "MCP-Protocol-Version", "2025-03-26"))
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv_write","arguments":{"n":1}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, //nolint:misspell // the word of MCP
+	} {
+		require.Equal(t, http.StatusBadRequest, post("", `[`+list+`,`+message+`]`, "MCP-Protocol-Version", "2025-03-26"))
+		require.Contains(t, words, "send each as a message of its own")
+	}
 	for _, id := range []string{"9007199254740991", "-1", "0", `"9007199254740993"`} {
 		require.Equal(t, http.StatusOK, post("", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`), id)
 	}

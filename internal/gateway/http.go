@@ -54,7 +54,7 @@ func (s *Server) Handler() http.Handler {
 				return
 			}
 		}
-		if err := door.CheckIDs(body); err != nil {
+		if err := door.CheckMessage(body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}

@@ -62,7 +62,7 @@ func (s *Server) Prompt() http.Handler {
 		if !ok {
 			return
 		}
-		if err := door.CheckIDs(body); err != nil {
+		if err := door.CheckMessage(body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}

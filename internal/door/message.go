@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,18 +24,28 @@ func CheckJSON(what string, raw []byte) error {
 	return fmt.Errorf("%s is not JSON that every reader reads alike: %s", what, strings.TrimPrefix(err.Error(), approvals.ErrInvalid.Error()+" JSON "))
 }
 
-// CheckIDs refuses a message of MCP, or a batch of messages, with an id that not every
-// reader reads alike. The SDK answers with the nearest integer that a float64 can hold,
-// which may be the id of another message. What is no message is left to the SDK to refuse.
-func CheckIDs(body []byte) error {
+// CheckMessage refuses a message of MCP, or a batch of messages, with an id that not every
+// reader reads alike: the SDK answers with the nearest integer that a float64 can hold, which
+// may be the id of another message. It also refuses a batch with a call or with the end of
+// one, because a [Message] is one message, and a call of a batch could not be canceled. What
+// is no message is left to the SDK to refuse.
+func CheckMessage(body []byte) error {
 	type fields = map[string]json.RawMessage // not a struct, which takes ID for id
 	var messages []fields
-	if json.Unmarshal(body, &messages) != nil {
+	batch := json.Unmarshal(body, &messages) == nil
+	if !batch {
 		messages = []fields{nil}
 		_ = json.Unmarshal(body, &messages[0])
 	}
-	if slices.ContainsFunc(messages, func(m fields) bool { return !exact(m["id"]) }) {
-		return errors.New("the id of a message may be a text, or an integer between -2^53 and 2^53")
+	for _, m := range messages {
+		if !exact(m["id"]) {
+			return errors.New("the id of a message may be a text, or an integer between -2^53 and 2^53")
+		}
+		var method string
+		_ = json.Unmarshal(m["method"], &method) // what is no text is no method
+		if batch && (method == callMethod || method == canceledMethod) {
+			return errors.New("a batch may have no call of a tool and no cancellation: send each as a message of its own")
+		}
 	}
 	return nil
 }
