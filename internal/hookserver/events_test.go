@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -77,7 +79,7 @@ func TestALargeResultIsReported(t *testing.T) {
 	question := func(response, behind string) string {
 		return strings.Replace(body("PostToolUse", "t1", "Bash", deploy), `,"tool_use_id"`, `,"tool_response":`+response+behind+`,"tool_use_id"`, 1)
 	}
-	w := newWorld(t)
+	w := newWorld(t, func(c *hookserver.Config) { c.Handling = time.Minute })
 	for _, response := range []string{large, "[" + large + "]", `"` + strings.Repeat("a", 5<<20) + `"`} {
 		q, answer := w.later(bash("t1", "make deploy"))
 		w.edit(q, `{"command":"make deploy DRY=1","description":"x"}`) // only its id names it
