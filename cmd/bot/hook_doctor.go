@@ -36,6 +36,7 @@ func runHookDoctor(ctx context.Context, in *call) error {
 	}
 	env := environment(in.environ)
 	p.Home = cmp.Or(env["HOME"], env["USERPROFILE"]) // the second is that of Windows
+	p.Config = env["CLAUDE_CONFIG_DIR"]
 	if p.Claude == "" {
 		p.Claude, _ = exec.LookPath("claude") // without it, the doctor says so
 	}

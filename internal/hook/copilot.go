@@ -44,7 +44,7 @@ type copilotHook struct {
 
 // copilot says whether a hook of Copilot CLI asks that no repository can switch off. One is
 // enough: each hook of each file is called.
-func copilot(p Place) []Check {
+func copilot(p Place, base string) []Check {
 	const what = "Copilot CLI hooks"
 	var bad []Check
 	files, _ := filepath.Glob(filepath.Join(p.Copilot, "*.json"))
@@ -56,10 +56,10 @@ func copilot(p Place) []Check {
 		}
 		for _, h := range hooks {
 			words := h.words()
-			if !asks(words) || cmp.Or(h.Type, "command") != "command" {
+			if !mentions(words) || cmp.Or(h.Type, "command") != "command" {
 				continue
 			}
-			why := cmp.Or(ignored(file, p.Owner), doc.opens(), h.opens(words))
+			why := cmp.Or(ignored(file, p.Owner), doc.opens(), h.opens(words, base))
 			if why == "" {
 				return []Check{{Warn, what, file + " asks Countersign; after a time-out of the hook the tool runs"}}
 			}
@@ -98,27 +98,34 @@ func (f copilotFile) opens() string {
 
 // words are the command on this system, or nothing if it has none.
 func (h copilotHook) words() []string {
-	return append(strings.Fields(cmp.Or(h.Exec, h.line())), h.Args...)
+	if h.Exec != "" {
+		return append([]string{h.Exec}, h.Args...)
+	}
+	return append(strings.Fields(h.line()), h.Args...)
 }
 
-// line is the command for the shell of this system.
+// line is the command for the shell of this system, or nothing if no shell reads it.
 func (h copilotHook) line() string {
+	if h.Exec != "" {
+		return ""
+	}
 	if runtime.GOOS == "windows" {
 		return strings.TrimPrefix(cmp.Or(h.Powershell, h.Command), "& ") // which calls what is in quotes
 	}
 	return cmp.Or(h.Bash, h.Command)
 }
 
-// opens says why a tool runs past a hook that asks Countersign, or nothing.
-func (h copilotHook) opens(words []string) string {
+// opens says why a tool runs past a hook that asks the Countersign at base, or nothing.
+func (h copilotHook) opens(words []string, base string) string {
 	kind := Kind(cmp.Or(flagOf(words, "kind"), string(ClaudeCode)))
 	limit := time.Duration(*cmp.Or(h.Seconds, h.Timeout, new(float64(copilotSeconds))) * float64(time.Second))
 	hold := holdOf(kind, words)
+	why := misses(h.line(), words, base)
 	switch {
 	case h.Matcher != "" && h.Matcher != "*" && h.Matcher != ".*":
 		return fmt.Sprintf("the matcher %.100q leaves out other tools", h.Matcher)
-	case h.Exec == "" && several(h.line()):
-		return "the command is more than one program, so the exit code that stops a tool may be lost"
+	case why != "":
+		return why
 	case kind != VSCode:
 		return fmt.Sprintf("it asks as the kind %.40q, and not as %q, so calls of Copilot CLI are not asked about as they are", kind, VSCode)
 	case limit < hold+forms[kind].grace+leaving:

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -36,6 +38,7 @@ type Check struct {
 type Place struct {
 	Managed string // the file of managed settings
 	Home    string
+	Config  string // the folder of Claude Code's settings of the user, if it is not .claude in Home
 	Project string
 	Claude  string // the program of Claude Code; empty for none
 	Codex   bool   // Codex is installed
@@ -43,6 +46,11 @@ type Place struct {
 	Copilot string // the folder of the policy hooks of Copilot CLI; empty if it is not installed
 	Owner   int    // who has to own the files in it; 0 is root
 	Self    string // this program
+}
+
+// user is the file of the user's settings.
+func (p Place) user() string {
+	return filepath.Join(cmp.Or(p.Config, filepath.Join(p.Home, ".claude")), "settings.json")
 }
 
 // Doctor checks that a tool of Claude Code cannot run without an answer. It asks
@@ -56,7 +64,7 @@ func Doctor(ctx context.Context, c Config, p Place) []Check {
 		all = append(all, codex(p)...)
 	}
 	if p.Copilot != "" {
-		all = append(all, copilot(p)...)
+		all = append(all, copilot(p, c.URL)...)
 	}
 	if p.Gemini {
 		all = append(all, Check{Bad, "Gemini CLI hooks", "CANNOT FAIL CLOSED: with --acp, as editors start it, no hook is asked about what it does, hooksConfig in the settings of a project can switch hooks off, and after a time-out or a kill of a hook the tool runs. Do not count on them as a gate"})

@@ -62,6 +62,21 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a client that gives up first":              {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
 		"a hold that its default cuts off":          {managed: change(`,"timeout":600`, "", "hold=9m", "hold=20m"), bad: true, says: "gives up first"},
 		"a command whose exit code is lost":         {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"BOT hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
+		"a command that only prints its help":       {managed: command(`"command":"BOT hook ask --help"`), bad: true, says: "prints its help"},
+		"a command that only prints another":        {managed: command(`"command":"echo BOT hook ask"`), bad: true, says: "begins with another program"},
+		"a command that is a comment":               {managed: command(`"command":": # BOT hook ask"`), bad: true, says: "begins with another program"},
+		"a program that ends the command first":     {managed: command(`"command":"timeout 5 BOT hook ask"`), bad: true, says: "begins with another program"},
+		"a program that ends it, words apart":       {managed: command(`"command":"timeout","args":["5","BOT","hook","ask"]`), bad: true, says: "begins with another program"},
+		"a command that is turned around":           {managed: command(`"command":"! BOT hook ask"`), bad: true, says: "begins with another program"},
+		"a command whose answer goes to a file":     {managed: command(`"command":"BOT hook ask > /tmp/x"`), bad: true, says: "sends its output elsewhere"},
+		"a command in a shell of its own":           {managed: command(`"command":"( BOT hook ask )"`), bad: true, says: "more than one program"},
+		"a command whose errors go to a file":       {managed: command(`"command":"BOT hook ask 2>> /tmp/x"`), says: "asks Countersign before every tool"},
+		"a command with a variable before it":       {managed: command(`"command":"SSL_CERT_FILE=/x BOT hook ask"`), says: "asks Countersign before every tool"},
+		"a command that asks another server":        {managed: command(`"command":"BOT hook ask --url https://else.example"`), bad: true, says: "asks https://else.example"},
+		"a variable that names another server":      {managed: command(`"command":"COUNTERSIGN_\u0055RL=https://else.example BOT hook ask"`), bad: true, says: "asks https://else.example"},
+		"a command that asks this server":           {managed: command(`"command":"BOT hook ask --url URL"`), says: "asks Countersign before every tool"},
+		"a command in quotes":                       {managed: command(`"command":"'SPACED' hook ask"`), says: "asks Countersign before every tool"},
+		"another command that names this one":       {managed: command(`"command":"BOT hook mcp ask"`), bad: true, says: "is bot hook mcp"},
 		"a command with its hold after =":           {managed: command(`"command":"BOT hook ask --hold=20m"`), bad: true, says: "gives up first"},
 		"a condition that leaves calls out":         {managed: change(`"type":"http"`, `"type":"http","if":"Bash(rm *)"`), bad: true, says: `"Bash(rm *)" leaves out`},
 		"a command that nobody waits for":           {managed: command(`"async":true,"command":"BOT hook ask"`), bad: true, says: "without waiting"},
@@ -94,6 +109,11 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"settings that the agent can edit":          {managed: "-", user: fine, says: "can edit the settings of its user"},
 		"a project that switches hooks off":         {managed: "-", user: fine, project: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
 		"a project that may not switch them off":    {project: `{"disableAllHooks":true}`, says: "disableAllHooks"},
+		"a project whose settings are no JSON":      {managed: "-", user: fine, project: `{"disableAllHooks":true,}`, bad: true, says: "may switch hooks off"},
+		"a large project that switches hooks off":   {managed: "-", user: fine, project: `{"disableAllHooks":true,"x":"` + strings.Repeat("x", 70<<10) + `"}`, bad: true, says: "disableAllHooks"},
+		"a project that is not read, and managed":   {project: "{", says: "is not JSON"},
+		"a hook of one project only":                {managed: "-", project: fine, says: "asks in this project only"},
+		"a hook of the user besides":                {managed: change(`"allowManagedHooksOnly":true,`, ""), user: strings.Replace(fine, "9m", "8m", 1), says: "2 different hooks ask"},
 		"a project with another token":              {project: `{"env":{"COUNTERSIGN_TOKEN":"x"}}`, says: "sets COUNTERSIGN_TOKEN"},
 		"a project with hooks of its own":           {managed: "-", user: fine, project: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}`, says: "1 other PreToolUse hooks"},
 		"a project that bypasses permissions":       {project: `{"permissions":{"defaultMode":"bypassPermissions"}}`, says: "only hooks are left"},
@@ -191,4 +211,20 @@ func TestTheSettingsThatAreWrittenSatisfyTheDoctor(t *testing.T) {
 	path, err = hook.Write(url, p)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, ".claude", "settings.json"), path)
+}
+
+func TestTheDoctorReadsTheSettingsOfTheUserWhereClaudeCodeDoes(t *testing.T) {
+	url, dir := guarded(t), t.TempDir()
+	nowhere := filepath.Join(dir, "managed.json", "below")
+	require.NoError(t, os.WriteFile(filepath.Dir(nowhere), nil, 0o600))
+	p := hook.Place{Managed: nowhere, Home: dir, Project: dir, Self: script(t, "exit 2")}
+	_, err := hook.Write(url, p)
+	require.NoError(t, err)
+	p.Managed = filepath.Join(dir, "none")
+	for config, want := range map[string]bool{"": true, filepath.Join(dir, "else"): false} {
+		p.Config, p.Project = config, t.TempDir()
+		good, err := hook.Print(new(bytes.Buffer), hook.Doctor(t.Context(), hook.Config{URL: url, Token: "good", Now: time.Now}, p))
+		require.NoError(t, err)
+		require.Equal(t, want, good)
+	}
 }

@@ -17,6 +17,7 @@ func settings(p Place, c Config) []Check {
 	var all []Check
 	s, there, err := loadManaged(p.Managed)
 	managed, gated := false, false
+	asking := map[string]bool{}
 	switch {
 	case err != nil:
 		all = append(all, Check{Bad, p.Managed, err.Error()})
@@ -24,6 +25,7 @@ func settings(p Place, c Config) []Check {
 		all = append(all, Check{Warn, p.Managed, "is missing: an agent can edit the settings of its user. Run this with --write as root"})
 	default:
 		gates, problems := s.gates(c)
+		s.asking(c, asking)
 		gated = gates
 		managed = gates && s.ManagedOnly && !s.Disabled
 		all = append(all, rows(p.Managed, gates, append(problems, s.unloadable()...))...)
@@ -41,21 +43,32 @@ func settings(p Place, c Config) []Check {
 		}
 	}
 	for _, path := range []string{
-		filepath.Join(p.Home, ".claude", "settings.json"), filepath.Join(p.Project, ".claude", "settings.json"), filepath.Join(p.Project, ".claude", "settings.local.json"),
+		p.user(), filepath.Join(p.Project, ".claude", "settings.json"), filepath.Join(p.Project, ".claude", "settings.local.json"),
 	} {
 		s, there, err := load(path)
-		if err != nil {
+		if err != nil && managed {
 			all = append(all, Check{Warn, path, err.Error()})
+		} else if err != nil {
+			all = append(all, Check{Bad, path, err.Error() + ": Claude Code may read it all the same, and it may switch hooks off"})
 		}
 		if !there || err != nil {
 			continue
 		}
 		gates, problems := s.gates(c)
+		if gates && !gated && path != p.user() {
+			all = append(all, Check{Warn, path, "asks in this project only: in another folder, tools run"})
+		}
 		gated = gated || gates
+		if !managed {
+			s.asking(c, asking)
+		}
 		if gates && !managed {
 			all = append(all, rows(path, gates, problems)...)
 		}
 		all = append(all, s.weakens(path, managed)...)
+	}
+	if len(asking) > 1 {
+		all = append(all, Check{Warn, "settings", fmt.Sprintf("%d different hooks ask about each call. An approval is for one of them, so no call runs that people approve. Keep one", len(asking))})
 	}
 	if !gated {
 		all = append(all, Check{Bad, "settings", "no settings ask Countersign before a tool runs"})
@@ -128,8 +141,8 @@ func (s setting) gates(c Config) (bool, []string) {
 			if limit <= hold+margin {
 				problems = append(problems, fmt.Sprintf("the timeout of %s is not %s longer than the hold of %s: Claude Code gives up first", limit, margin, hold))
 			}
-			if several(h.Command) {
-				problems = append(problems, "the command is more than one program, so the exit code that stops a tool may be lost")
+			if why := misses(h.line(), h.words(), c.URL); h.Type == "command" && why != "" {
+				problems = append(problems, why)
 			}
 			if strings.HasPrefix(h.URL, "http:") && strings.HasPrefix(c.URL, "https:") {
 				problems = append(problems, "the URL begins with http://, so the token is sent in plain text")
@@ -137,6 +150,17 @@ func (s setting) gates(c Config) (bool, []string) {
 		}
 	}
 	return found, problems
+}
+
+// asking notes the hooks that ask Countersign. Claude Code calls equal ones once.
+func (s setting) asking(c Config, all map[string]bool) {
+	for _, m := range s.Hooks["PreToolUse"] {
+		for _, h := range m.Hooks {
+			if ours, _ := h.ours(c); ours {
+				all[strings.Join(append([]string{h.Type, h.URL, h.Command}, h.Args...), "\x00")] = true
+			}
+		}
+	}
 }
 
 // namesServers reports whether managed settings keep an agent of the user from bringing an
@@ -209,8 +233,8 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 		}
 		return true, hold
 	case "command":
-		words := append(strings.Fields(h.Command), h.Args...)
-		if !asks(words) {
+		words := h.words()
+		if !mentions(words) {
 			return false, 0
 		}
 		return true, holdOf(ClaudeCode, words)
@@ -218,14 +242,21 @@ func (h hookEntry) ours(c Config) (bool, time.Duration) {
 	return false, 0
 }
 
-// asks reports whether a command is the one of the bot that asks Countersign.
-func asks(words []string) bool {
-	at := slices.Index(words, "hook")
-	return at >= 1 && strings.HasPrefix(filepath.Base(words[at-1]), "bot") && slices.Contains(words[at:], "ask")
+// line is the command for the shell, or nothing if no shell reads it.
+func (h hookEntry) line() string {
+	if h.Args != nil {
+		return ""
+	}
+	return h.Command
 }
 
-// several reports whether a command for the shell is more than one program.
-func several(command string) bool { return strings.ContainsAny(command, "|&;\n") }
+// words are those of the command.
+func (h hookEntry) words() []string {
+	if h.Args != nil {
+		return append([]string{h.Command}, h.Args...)
+	}
+	return strings.Fields(h.Command)
+}
 
 // holdOf returns how long a command for this kind of agent holds a call.
 func holdOf(kind Kind, words []string) time.Duration {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign/countersign/internal/regular"
 )
 
 // ManagedPath is the file of the settings of Claude Code that its agent cannot
@@ -34,6 +36,10 @@ const clientTimeout = 600
 // margin is how much longer than the hold Claude Code has to wait at least: the
 // answer leaves within it, here and at /v1/hooks/.
 const margin = 15 * time.Second
+
+// maxSettings is how many bytes a settings file may have. Claude Code has no limit, and
+// lists of permissions grow.
+const maxSettings = 16 << 20
 
 // A setting is what of a settings file matters here.
 type setting struct {
@@ -105,7 +111,7 @@ func Write(base string, p Place) (string, error) {
 	for _, to := range []struct {
 		path    string
 		managed bool
-	}{{p.Managed, true}, {filepath.Join(p.Home, ".claude", "settings.json"), false}} {
+	}{{p.Managed, true}, {p.user(), false}} {
 		raw, err := Settings(base, to.managed)
 		if err != nil {
 			return "", err
@@ -163,8 +169,8 @@ func (s *setting) add(path string) (bool, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	raw := small(path)
-	if raw == nil {
+	raw, err := regular.Read(path, maxSettings+1)
+	if err != nil || len(raw) > maxSettings {
 		return true, errors.New("cannot be read")
 	}
 	var doc any
