@@ -69,8 +69,8 @@ func hookArgs(args []string) []string {
 // hookMain is the program as an agent calls it. No signal that can be caught ends
 // it with another code than 2, and neither does an answer that nobody reads.
 func hookMain(args, environ []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer stop()
+	// Signals are caught until the process has ended: the second of two may arrive last.
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE) // writing fails then, and does not end the program
 	if exitCode(run(ctx, args, environ, os.Stdout, os.Stderr), os.Stderr) != 0 {

@@ -112,6 +112,9 @@ func TestEveryFailureOfTheHookExitsWithTwo(t *testing.T) {
 		"a redirect":                     {http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect).ServeHTTP, "", hookQuestion, nil, "redirect"},
 		"a claim that is refused":        {claims(409, `{"title":"The decision was claimed before"}`), "", hookQuestion, nil, "claimed before"},
 		"a claim of another call":        {claims(200, strings.Replace(hookClaim, "t1", "t2", 1)), "", hookQuestion, nil, "not of this call"},
+		"a claim of null":                {claims(200, strings.Replace(hookClaim, `{\"command\":\"make deploy\"}`, "null", 1)), "", hookQuestion, nil, "no JSON object"},
+		"a claim of a list":              {claims(200, strings.Replace(hookClaim, `{\"command\":\"make deploy\"}`, "[1]", 1)), "", hookQuestion, nil, "no JSON object"},
+		"a claim that another took":      {claims(409, `{"type":"https://countersign.dev/problems/already-claimed"}`), "", hookQuestion, nil, "another hook"},
 		"a claim without arguments":      {claims(200, `{"call":"t1","tool":"Bash"}`), "", hookQuestion, nil, "not of this call"},
 		"a connection that is cut":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "", hookQuestion, nil, "cannot be reached"},
 		"an edit that the agent can't run": {
@@ -213,6 +216,25 @@ func TestASignalIsNoPermission(t *testing.T) {
 			require.Empty(t, stdout.String())
 			require.JSONEq(t, `{"reason":"the agent stopped waiting"}`, <-withdrawn)
 		})
+	}
+}
+
+// An agent that takes down its process group, and a shell between, each send a signal.
+func TestSignalsUntilTheHookHasEndedAreNoPermission(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		cmd, _, _, withdrawn := held(t, nil)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		<-withdrawn
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for cmd.Process.Signal(syscall.SIGTERM) == nil {
+			}
+		}()
+		_ = cmd.Wait()
+		<-sent
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), cmd.ProcessState)
 	}
 }
 

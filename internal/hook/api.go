@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ const (
 
 var (
 	errUnreached = errors.New("the API cannot be reached")
+	errClaimed   = errors.New("another call like it, or another hook that asks about the same call, has used its approval; if the settings of the agent name two different hooks of Countersign, keep one")
 	errCut       = errors.New("the answer of Countersign cannot be read")
 	errRedirect  = errors.New("it answers with a redirect")
 	errNoAPI     = errors.New("what is at the URL of Countersign has no such API (404): it must be the address of http.listen")
@@ -142,6 +144,7 @@ func (a *api) do(ctx context.Context, limit time.Duration, method, path string, 
 
 // A problem is an answer that is no success.
 type problem struct {
+	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Detail string `json:"detail"`
 	Reason string `json:"reason"`
@@ -257,12 +260,20 @@ func (a *api) settle(ctx context.Context, f form, q question, s status) (verdict
 		Tool string `json:"tool"`
 		Args string `json:"args_text"`
 	}
-	path := "/v1/approvals/" + url.PathEscape(s.ID) + "/calls/" + url.PathEscape(call.ID) + "/claim"
-	if err := a.do(ctx, handling, http.MethodPost, path, nil, nil, &claim); err != nil {
+	if err := a.do(ctx, handling, http.MethodPost, s.path("calls", call.ID, "claim"), nil, nil, &claim); err != nil {
+		if p, ok := errors.AsType[*problem](err); ok && path.Base(p.Type) == "already-claimed" {
+			err = errClaimed
+		} else if ctx.Err() != nil {
+			err = stoppedBy(ctx)
+		}
 		return verdict{}, err
 	}
-	if claim.Call != call.ID || claim.Tool != q.tool || !json.Valid([]byte(claim.Args)) {
+	if claim.Call != call.ID || claim.Tool != q.tool || claim.Args == "" {
 		return verdict{}, errors.New("the claim is not of this call")
+	}
+	// After an answer with any other input, an agent may run what it asked about.
+	if _, bad := fieldsOf([]byte(claim.Args)); bad != nil {
+		return verdict{}, fmt.Errorf("the input that was approved %w", bad)
 	}
 	v := verdict{allow: true, reason: "Approved through Countersign."}
 	edited := claim.Args != string(q.input)
