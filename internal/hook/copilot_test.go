@@ -46,7 +46,7 @@ func TestTheDoctorFailsWhereARepositoryCanSwitchOffTheHooksOfCopilotCLI(t *testi
 		"one of another type":         {policy: strings.Replace(asks, `"bash"`, `"type":"http","bash"`, 1), mode: 0o644, says: "switches off the hooks of the user"},
 		"one for any shell":           {policy: strings.Replace(asks, `"bash"`, `"command"`, 1), mode: 0o644, good: true, says: "asks Countersign; after"},
 		"one for any, lost":           {policy: strings.Replace(strings.Replace(asks, `"bash"`, `"command"`, 1), "vscode", "vscode; true", 1), mode: 0o644, says: "exit code"},
-		"one behind another program": {policy: strings.Replace(asks, "/usr/", "timeout 5 /usr/", 1), mode: 0o644, says: "begins with another program"},
+		"one behind a program":        {policy: strings.Replace(asks, "/usr/", "timeout 5 /usr/", 1), mode: 0o644, says: "begins with another program"},
 		"one without a shell": {
 			policy: strings.Replace(asks, `"bash":"/usr/local/bin/bot hook ask --kind vscode"`, `"exec":"/usr/local/bin/bot","args":["hook","ask","--kind","vscode","--token-file","/etc/a&b"]`, 1),
 			mode:   0o644, good: true, says: "asks Countersign; after",
