@@ -37,7 +37,12 @@ func Bridge(ctx context.Context, c Config, dir string, every time.Duration, in i
 		Name:        BridgeTool,
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"tool_name":{"type":"string"},"input":{"type":"object"},"tool_use_id":{"type":"string"}},"required":["tool_name","input"]}`),
 		Description: "Asks people whether a tool may run, and waits for their decision. It is the permission prompt of an agent, and decides nothing by itself.",
-	}, b.call)
+	}, func(asked context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		asked, leave := context.WithCancel(asked)
+		defer leave()
+		defer context.AfterFunc(ctx, leave)() // a session that ends waits for its calls
+		return b.call(asked, q)
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	err = server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	cancel()
