@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -63,7 +64,11 @@ func (s *Service) Announce(ctx context.Context, id approvals.BatchID) error {
 			return fmt.Errorf("encode what was announced of %s: %w", id, err)
 		}
 	}
-	return s.c.Store.CommitMemo(ctx, string(id), announceMemo, doc, version, b.Version)
+	err = s.c.Store.CommitMemo(ctx, string(id), announceMemo, doc, version, b.Version)
+	if errors.Is(err, approvals.ErrConflict) {
+		return nil // another process has announced it at the same time; what it did not know of is still due
+	}
+	return err
 }
 
 // tellAsker tells the endpoint that the request names, if it names one.

@@ -46,6 +46,21 @@ func TestARequestThatNamesNoEndpointIsUntold(t *testing.T) {
 	}
 }
 
+// Two processes that announce the same change do not make the work fail.
+func TestWhatAnotherProcessAnnouncesIsNoFailure(t *testing.T) {
+	n := newNotified(t)
+	n.policy.set("write", approvals.Ask{Requirement: needs("bob", "carol")})
+	a := ask("x", "write")
+	a.Notify = "ci"
+	r, err := n.Ask(t.Context(), hooked, a)
+	require.NoError(t, err)
+	n.approve(r, "c0")
+	n.twin = func() { require.NoError(t, n.Announce(t.Context(), r.Batch)) }
+	require.Equal(t, []string{"approval.decided c0"}, n.announced(r))
+	require.Nil(t, n.twin)
+	require.Empty(t, n.announced(r))
+}
+
 // What a stream of events says, an endpoint is told too.
 func TestAnEndpointIsToldWhateverHappensToARequest(t *testing.T) {
 	n := newNotified(t)

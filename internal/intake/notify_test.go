@@ -15,8 +15,9 @@ import (
 // notified is a world whose notices are kept, and fail while err is set.
 type notified struct {
 	*world
-	got []intake.Notice
-	err error
+	got  []intake.Notice
+	err  error
+	twin func() // works once, while a notice is told
 }
 
 func newNotified(t *testing.T) *notified {
@@ -35,6 +36,10 @@ func (n *notified) listens() {
 }
 
 func (n *notified) notify(_ context.Context, x intake.Notice) error {
+	if twin := n.twin; twin != nil {
+		n.twin = nil
+		twin()
+	}
 	if n.err == nil {
 		n.got = append(n.got, x)
 	}

@@ -78,8 +78,17 @@ func (h *Homes) Page(user approvals.UserID) (l memo.Notes[homePage], id string) 
 }
 
 // Reconcile draws the Homes that the batch concerns. The due index calls it. A
-// [*slackapi.LaterError] says when to try again; any other error is a failure.
+// [*slackapi.LaterError] says when to try again; any other error is a failure. That
+// another process draws the same Homes is none.
 func (h *Homes) Reconcile(ctx context.Context, id string) error {
+	err := h.reconcile(ctx, id)
+	if errors.Is(err, approvals.ErrConflict) {
+		return &slackapi.LaterError{After: time.Second, Err: memo.ErrBusy}
+	}
+	return err
+}
+
+func (h *Homes) reconcile(ctx context.Context, id string) error {
 	l := memo.Notes[batchChange]{Memos: h.Memos, Surface: "homes", Now: h.Now, Derived: h.Log}
 	opened, visitors := h.visitors()
 	ctx = h.Memos.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{approvals.BatchID(id)}, Memos: []approvals.MemoKey{
