@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"errors"
+	"slices"
+
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -8,18 +11,28 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// A comparison is an ==, a != or an in. It hides from the optimizer that it is a call.
+// A comparison is an ==, a !=, an in, a <, a <=, a > or a >=. It hides from the optimizer
+// that it is a call.
 type comparison struct{ interpreter.InterpretableV2 }
+
+var comparisons = map[string]func(values ...ref.Val) ref.Val{
+	operators.Equals: equal, operators.NotEquals: differ, operators.In: contained,
+	operators.Less:          ordered(types.IntNegOne),
+	operators.LessEquals:    ordered(types.IntNegOne, types.IntZero),
+	operators.Greater:       ordered(types.IntOne),
+	operators.GreaterEquals: ordered(types.IntOne, types.IntZero),
+}
 
 // alikeOnly makes a comparison of values of different types an error, where it would be
 // false: some tools take "true" for true, or ["prod"] for "prod". Null may be compared with
-// anything. What is in lists and objects of the same size is compared in the same way.
+// anything. What is in lists and objects of the same size is compared in the same way. So
+// is, for every comparison, a whole number with the double to which it would be rounded.
 func alikeOnly(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
 	}
-	by := map[string]func(values ...ref.Val) ref.Val{operators.Equals: equal, operators.NotEquals: differ, operators.In: contained}[call.Function()]
+	by := comparisons[call.Function()]
 	if by == nil {
 		return i, nil
 	}
@@ -27,17 +40,18 @@ func alikeOnly(i interpreter.InterpretableV2) (interpreter.InterpretableV2, erro
 }
 
 func equal(values ...ref.Val) ref.Val {
-	if unlike(values[0], values[1]) {
-		return types.WrapErr(errUnlike)
+	if err := incomparable(values[0], values[1]); err != nil {
+		return types.WrapErr(err)
 	}
 	return types.Equal(values[0], values[1])
 }
 
 func differ(values ...ref.Val) ref.Val {
-	if same, ok := equal(values...).(types.Bool); ok {
+	same := equal(values...)
+	if same, ok := same.(types.Bool); ok {
 		return !same
 	}
-	return types.WrapErr(errUnlike)
+	return same
 }
 
 func contained(values ...ref.Val) ref.Val {
@@ -45,55 +59,110 @@ func contained(values ...ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(values[1])
 	}
-	in := of.Contains(values[0])
 	list, ok := of.(traits.Lister)
-	if in != types.False || !ok {
-		return in
+	if !ok {
+		return of.Contains(values[0])
 	}
-	others := false
+	var unlike, rounded error
+	alike := false
 	for each := list.Iterator(); each.HasNext() == types.True; {
-		if !unlike(values[0], each.Next()) {
-			return in
+		item := each.Next()
+		switch err := incomparable(values[0], item); {
+		case errors.Is(err, errUnlike):
+			unlike = err
+		case err != nil:
+			rounded = err
+		case types.Equal(values[0], item) == types.True:
+			return types.True
+		default:
+			alike = true
 		}
-		others = true
 	}
-	if others {
-		return types.WrapErr(errUnlike)
+	switch {
+	case rounded != nil:
+		return types.WrapErr(rounded)
+	case unlike != nil && !alike:
+		return types.WrapErr(unlike)
 	}
-	return in
+	return types.False
 }
 
-func unlike(a, b ref.Val) bool {
+// ordered is true if the first value compares with the second in one of these ways.
+func ordered(ways ...types.Int) func(values ...ref.Val) ref.Val {
+	return func(values ...ref.Val) ref.Val {
+		of, ok := values[0].(traits.Comparer)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(values[0])
+		}
+		if rounds(values[0], values[1]) {
+			return types.WrapErr(errRounded)
+		}
+		way, ok := of.Compare(values[1]).(types.Int)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(values[1])
+		}
+		return types.Bool(slices.Contains(ways, way))
+	}
+}
+
+// rounds reports whether one of the two is a whole number that no double holds, and the
+// other the double next to it: CEL takes them for equal.
+func rounds(a, b ref.Val) bool {
+	d, ok := a.(types.Double)
+	if !ok {
+		if d, ok = b.(types.Double); !ok {
+			return false
+		}
+		b = a
+	}
+	switch whole := b.(type) {
+	case types.Int:
+		return types.Double(whole) == d && !equals(float64(d), int64(whole))
+	case types.Uint:
+		return types.Double(whole) == d && !equals(float64(d), uint64(whole))
+	}
+	return false
+}
+
+// incomparable returns why it can't be said whether the two are equal, or nil.
+func incomparable(a, b ref.Val) error {
 	a, b = held(a), held(b)
 	one, other := jsonType(a), jsonType(b)
-	if one == "" || other == "" || one != other {
-		return one != "" && other != ""
+	switch {
+	case one == "" || other == "":
+		return nil
+	case one != other:
+		return errUnlike
+	case rounds(a, b):
+		return errRounded
 	}
 	switch a := a.(type) {
 	case traits.Mapper:
 		b, ok := b.(traits.Mapper)
 		if !ok || a.Size() != b.Size() {
-			return false
+			return nil
 		}
 		for keys := a.Iterator(); keys.HasNext() == types.True; {
 			key := keys.Next()
 			mine, _ := a.Find(key)
-			if theirs, found := b.Find(key); found && unlike(mine, theirs) {
-				return true
+			if theirs, found := b.Find(key); found {
+				if err := incomparable(mine, theirs); err != nil {
+					return err
+				}
 			}
 		}
 	case traits.Lister:
 		b, ok := b.(traits.Lister)
 		if !ok || a.Size() != b.Size() {
-			return false
+			return nil
 		}
 		for mine, theirs := a.Iterator(), b.Iterator(); mine.HasNext() == types.True; {
-			if unlike(mine.Next(), theirs.Next()) {
-				return true
+			if err := incomparable(mine.Next(), theirs.Next()); err != nil {
+				return err
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // held returns what an optional value holds, and any other value as it is.

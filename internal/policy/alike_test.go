@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,5 +77,33 @@ rules:
 	for when, said := range map[string]string{`args.env == "prod"`: "strictest: ", `string(args.env) == "prod"`: "runs"} {
 		p := parse(t, "\nrules:\n  - {name: text, tools: [text], when: '"+when+"', deny: no}\n  - {name: rest, tools: [text], allow: true}\n", either)
 		require.Contains(t, say(t, p, call("text", `{"env":1}`)), said)
+	}
+}
+
+// CEL goes over an empty text as over an empty list, of which everything holds.
+func TestALoopOverWhatIsNoListLeavesTheRuleUnjudged(t *testing.T) {
+	p := parse(t, `
+rules:
+  - {name: all, tools: [all], when: 'args.paths.all(p, p.startsWith("/srv/"))', allow: true}
+  - {name: some, tools: [some], when: 'args.paths.exists(p, p == "/etc")', deny: no}
+  - {name: one, tools: [one], when: '!args.paths.exists_one(p, p == "/etc")', allow: true}
+  - {name: map, tools: [map], when: 'size(args.paths.map(p, p)) < 2', allow: true}
+  - {name: filter, tools: [filter], when: 'size(args.to.paths.filter(p, p != "")) < 2', allow: true}
+  - {name: index, tools: [index], when: 'args["paths"].all(p, p == "a")', allow: true}
+  - {name: inner, tools: [inner], when: 'args.paths.all(p, p.all(q, q == "a"))', allow: true}
+  - {name: rest, tools: ["*"], ask: {why: Look., quorums: [{name: operations, from: {groups: [sre]}}]}}
+`, policy.Options{})
+	for name, args := range map[string]string{
+		"all": `{"paths":%s}`, "some": `{"paths":%s}`, "one": `{"paths":%s}`, "map": `{"paths":%s}`, "filter": `{"to":{"paths":%s}}`,
+		"index": `{"paths":%s}`, "inner": `{"paths":[%s]}`,
+	} {
+		for _, v := range []string{`""`, `"a"`, `0`, `false`, `null`} {
+			require.Contains(t, say(t, p, call(name, fmt.Sprintf(args, v))), "strictest: The rule "+name+" could not be judged", name+v)
+		}
+		want := "runs"
+		if name == "some" {
+			want = "asks: rest"
+		}
+		require.Equal(t, want, say(t, p, call(name, fmt.Sprintf(args, `[]`))), name)
 	}
 }

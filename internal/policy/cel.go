@@ -124,7 +124,8 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 		return nil
 	}
 	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.CostTracking(actual{}), cel.EvalOptions(cel.OptOptimize),
-		cel.CustomDecoratorV2(noNaN), cel.CustomDecoratorV2(alikeOnly), cel.CustomDecoratorV2(boundedMatch))
+		cel.CustomDecoratorV2(noNaN), cel.CustomDecoratorV2(alikeOnly), cel.CustomDecoratorV2(boundedMatch),
+		cel.CustomDecoratorV2(listsOnly(checked)))
 	if err != nil {
 		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
 		return nil

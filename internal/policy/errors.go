@@ -9,6 +9,7 @@ var (
 	errNumber    = errors.New("a number in the arguments is too large or too small")
 	errNaN       = errors.New("what its condition calculates is not a number")
 	errUnlike    = errors.New("an argument has another type than what its condition compares it with")
+	errRounded   = errors.New("a whole number in the arguments is too large to be compared exactly with the number in its condition")
 	errMisfit    = errors.New("the arguments don't fit the schema of the tool")
 	errRecased   = errors.New("an argument is named like another one but for upper and lower case")
 	errRespelled = errors.New("an argument is named like one that the rule looks at but for upper and lower case")

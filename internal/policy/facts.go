@@ -275,6 +275,8 @@ func (f *facts) blame(err error) error {
 		return errNaN
 	case strings.Contains(s, errUnlike.Error()):
 		return errUnlike
+	case strings.Contains(s, errRounded.Error()):
+		return errRounded
 	case strings.HasPrefix(s, "no such key"), strings.HasPrefix(s, "no such attribute"), strings.HasPrefix(s, "index out of bounds"), strings.HasPrefix(s, "optional.none()"):
 		return errMissing
 	case strings.Contains(s, errCost.Error()), strings.Contains(s, "cost limit"):

@@ -47,6 +47,36 @@ rules:
 	}
 }
 
+// CEL compares 9007199254740993 as the double 9007199254740992.
+func TestAWholeNumberThatIsRoundedInAComparisonLeavesTheRuleUnjudged(t *testing.T) {
+	p := parse(t, `
+rules:
+  - {name: is, tools: [is], when: args.id == 9007199254740992.0, allow: true}
+  - {name: not, tools: [not], when: args.id != 9007199254740992.0, deny: no}
+  - {name: most, tools: [most], when: args.id <= 9007199254740992.0, allow: true}
+  - {name: less, tools: [less], when: args.id < 18446744073709551616.0, deny: no}
+  - {name: over, tools: [over], when: args.id > 9223372036854775808.0, allow: true}
+  - {name: least, tools: [least], when: args.id >= 9223372036854775808.0, allow: true}
+  - {name: in, tools: [in], when: 'args.id in [1.0, 9007199254740992.0]', allow: true}
+  - {name: list, tools: [list], when: 'args.id == [9007199254740992.0]', allow: true}
+  - {name: rest, tools: ["*"], ask: {why: Look., quorums: [{name: operations, from: {groups: [sre]}}]}}
+`, policy.Options{})
+	for name, ids := range map[string][2]string{ // one that is rounded, and one that is not
+		"is": {"9007199254740993", "9007199254740991"}, "not": {"9007199254740993", "9007199254740992"}, "most": {"9007199254740993", "9007199254740994"},
+		"less": {"18446744073709551615", ""}, "over": {"9223372036854775807", "9223372036854775808"}, "least": {"9223372036854775807", "9223372036854774784"},
+		"in": {"9007199254740993", "9007199254740991"}, "list": {"[9007199254740993]", "[9007199254740991]"},
+	} {
+		require.Contains(t, say(t, p, call(name, `{"id":`+ids[0]+`}`)), "strictest: The rule "+name+" could not be judged for this call: a whole number in the arguments is too large to be compared exactly", name)
+		if name != "less" {
+			require.Equal(t, "asks: rest", say(t, p, call(name, `{"id":`+ids[1]+`}`)), name)
+		}
+	}
+	require.Equal(t, "runs", say(t, p, call("is", `{"id":9007199254740992}`)))
+	require.Equal(t, "runs", say(t, p, call("in", `{"id":9007199254740992}`)))
+	require.Equal(t, "runs", say(t, p, call("least", `{"id":9223372036854775808}`)))
+	require.Equal(t, "refused: no", say(t, p, call("less", `{"id":9007199254740993}`)))
+}
+
 // Of a remote agent no schema says what an argument is called; its rule does.
 func TestAnArgumentInAnotherCaseThanInItsRuleLeavesTheRuleUnjudged(t *testing.T) {
 	p := parse(t, `
