@@ -198,19 +198,19 @@ func asStrict(a, b approvals.Requirement) bool {
 		cmp.Or(b.ClaimWithin, approvals.DefaultClaimWithin) > cmp.Or(a.ClaimWithin, approvals.DefaultClaimWithin):
 		return false
 	}
-	for _, r := range b.Ladder {
-		if r.Kind == approvals.Escalate && r.Quorum != "" && !slices.ContainsFunc(a.Ladder, func(o approvals.Rung) bool {
-			return o.Kind == r.Kind && o.Quorum == r.Quorum && within(r.Add, o.Add) && !o.At.After(r.At)
-		}) {
-			return false // more people may approve, or sooner
-		}
+	widened := func(old, by approvals.Quorum) bool { // by is widened by no more people, and no sooner
+		return !slices.ContainsFunc(b.Ladder, func(r approvals.Rung) bool {
+			return r.Kind == approvals.Escalate && r.Quorum == by.Name && !slices.ContainsFunc(a.Ladder, func(o approvals.Rung) bool {
+				return o.Kind == r.Kind && o.Quorum == old.Name && within(r.Add, o.Add) && !o.At.After(r.At)
+			})
+		})
 	}
 	covered := func(old, by []approvals.Quorum) bool {
 		used := make([]bool, len(by))
 		for _, q := range old {
 			found := false
 			for i, o := range by {
-				if !used[i] && o.Choice == q.Choice && o.Option == q.Option && o.Need >= q.Need && within(o.From, q.From) {
+				if !used[i] && o.Choice == q.Choice && o.Option == q.Option && o.Need >= q.Need && within(o.From, q.From) && widened(q, o) {
 					used[i], found = true, true
 					break
 				}

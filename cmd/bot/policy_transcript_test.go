@@ -239,6 +239,33 @@ func quoted(args []string) []string {
 	return out
 }
 
+// An escalation widens the quorum that it names, and names may be exchanged.
+func TestAPolicyThatEscalatesToAnotherQuorumIsMoreLenient(t *testing.T) {
+	const policy = `groups: {sre: S0SRE, sec: S0SEC, all: S0ALL}
+default:
+  quorums: [{name: %s, from: {groups: [sre]}}, {name: %s, from: {groups: [sec]}}]
+  escalate: [{after: 1h, quorum: %s, add: {groups: [all]}}]
+`
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("calls.jsonl", []byte(`{"tool":"drop","at":"2026-03-02T09:00:00Z"}`+"\n"), 0o600))
+	require.NoError(t, os.WriteFile("old.yaml", fmt.Appendf(nil, policy, "operations", "security", "operations"), 0o600))
+	for names, lenient := range map[[3]string]bool{
+		{"operations", "security", "operations"}: false,
+		{"sre", "sec", "sre"}:                    false,
+		{"operations", "security", "security"}:   true,
+		{"security", "operations", "operations"}: true,
+	} {
+		require.NoError(t, os.WriteFile("new.yaml", fmt.Appendf(nil, policy, names[0], names[1], names[2]), 0o600))
+		var out, stderr bytes.Buffer
+		err := run(t.Context(), []string{"policy", "replay", "--old", "old.yaml", "--new", "new.yaml", "calls.jsonl"}, nil, &out, &stderr)
+		if lenient {
+			require.ErrorContains(t, err, "more lenient with 1 call", names)
+			continue
+		}
+		require.NoError(t, err, names)
+	}
+}
+
 func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	path := writePolicy(t, t.TempDir(), oneOfSRE)
