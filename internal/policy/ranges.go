@@ -31,7 +31,9 @@ func listsOnly(a *cel.Ast) interpreter.InterpretableDecoratorV2 {
 }
 
 // Exec implements [interpreter.InterpretableV2].
-func (r ranged) Exec(f *interpreter.ExecutionFrame) ref.Val { return iterable(r.InterpretableV2.Exec(f)) }
+func (r ranged) Exec(f *interpreter.ExecutionFrame) ref.Val {
+	return iterable(r.InterpretableV2.Exec(f))
+}
 
 // Eval implements [interpreter.Interpretable].
 func (r ranged) Eval(a interpreter.Activation) ref.Val { return iterable(r.InterpretableV2.Eval(a)) }
