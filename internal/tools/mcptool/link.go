@@ -34,7 +34,7 @@ type link struct {
 }
 
 // spend notes that the stream has ended on which the server says that its list has
-// changed, or that the server has forgotten the session.
+// changed, that the server has forgotten the session, or that a call did not reach it.
 func (l *link) spend() { l.once.Do(func() { close(l.spent) }) }
 
 // retire ends the link once its calls are over. It is not the current one any more.

@@ -382,7 +382,12 @@ func acceptAll(t *testing.T, s mcptool.Server) mcptool.Pins {
 
 func startWith(t *testing.T, s mcptool.Server, pins mcptool.Pins) *running {
 	t.Helper()
-	set := mcptool.Open([]mcptool.Server{s}, pins, slog.New(slog.DiscardHandler))
+	return startLogged(t, s, pins, slog.New(slog.DiscardHandler))
+}
+
+func startLogged(t *testing.T, s mcptool.Server, pins mcptool.Pins, log *slog.Logger) *running {
+	t.Helper()
+	set := mcptool.Open([]mcptool.Server{s}, pins, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { set.Run(ctx) })

@@ -122,6 +122,9 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		return result, true, err
 	case !left:
 		t.server.log.WarnContext(ctx, "a call did not reach its MCP server", slog.String("tool", t.spec.Name), slog.Any("err", l.explain(cmpErr(err))))
+		if l.program == nil && limited.Err() == nil { // the end of a program ends its connection
+			l.spend()
+		}
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence("the server could not be reached")}
 	case refusals[status]:
 		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
