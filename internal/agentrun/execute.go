@@ -266,7 +266,9 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 	case errors.As(err, &retry):
 		return Finish{Part: again(p.call, cut(retry.Message), x.session.now())}, true
 	case errors.As(err, &failed):
-		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), x.session.now())}, true
+		part := returned(p.call, OutcomeFailed, cut(failed.Message), x.session.now())
+		part.Metadata = x.session.metadata(ctx, p.call, failed.Metadata)
+		return Finish{Part: part}, true
 	}
 	x.session.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.String("err", class(err)))
 	words := failedMessage

@@ -167,8 +167,12 @@ type CallDeferred struct{ Metadata json.RawMessage } //nolint:errname // upstrea
 type RetryError struct{ Message string }
 
 // FailedError is a failure that the model reads as Message. Of any other error
-// the log keeps only the types, because its text may hold arguments.
-type FailedError struct{ Message string }
+// the log keeps only the types, because its text may hold arguments. Metadata is
+// that of a [Result].
+type FailedError struct {
+	Message  string
+	Metadata json.RawMessage
+}
 
 // UnsureError says that it is not known whether the call took effect, such as
 // when a server that was asked to do it did not answer. Message says why. What

@@ -595,6 +595,31 @@ func TestTheWholeResultIsPassedOn(t *testing.T) {
 	require.Contains(t, got.text(), "described")
 }
 
+// That the tool reports an error does not take anything from its result.
+func TestTheWholeResultOfAFailedCallIsPassedOn(t *testing.T) {
+	w := newWorld(t)
+	kept := ""
+	w.tools = append(w.tools, &tool{name: "srv.fails", output: `{"type":"object"}`, execute: func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{}, &agentrun.FailedError{Message: "it failed", Metadata: json.RawMessage(kept)}
+	}})
+	w.policy.Set("srv.fails", approvals.Permit{})
+	c := w.start().client(token)
+	for _, test := range []struct{ kept, text, structured string }{
+		{`{"mcp":{"content":[{"type":"text","text":"full"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"}],"structuredContent":{"code":7}}}`, "full\n", `{"code":7}`},
+		{`{"mcp":{"content":[],"structuredContent":{"code":7}}}`, "it failed\n", `{"code":7}`},
+		{"", "it failed\n", "null"},
+	} {
+		kept = test.kept
+		got := c.now("srv_fails", `{"n":1}`)
+		require.True(t, got.IsError)
+		require.Equal(t, test.text, got.text())
+		structured, err := json.Marshal(got.StructuredContent)
+		require.NoError(t, err)
+		require.JSONEq(t, test.structured, string(structured))
+		require.Equal(t, strings.Contains(kept, "image"), len(got.Content) == 2)
+	}
+}
+
 // Since 2026-07-28 the results of a tool may be any JSON value. An older client that is told
 // of one such schema cannot read the list at all, and a result only after the call has run.
 func TestResultsThatAreNoObjectsAreForClientsThatCanReadThem(t *testing.T) {

@@ -38,9 +38,7 @@ func (s *Server) result(t Tool, e agentrun.Executed) *mcp.CallToolResult {
 // returned is the result as the server of the tool sent it, or else as a model of
 // ours would read it.
 func (s *Server) returned(t Tool, p agentrun.ToolReturn) *mcp.CallToolResult {
-	if p.Outcome != agentrun.OutcomeSuccess {
-		return failed(text(p.Content))
-	}
+	isError := p.Outcome != agentrun.OutcomeSuccess
 	var (
 		whole mcp.CallToolResult
 		exact struct { // its numbers as the server wrote them
@@ -51,9 +49,15 @@ func (s *Server) returned(t Tool, p agentrun.ToolReturn) *mcp.CallToolResult {
 		if whole.StructuredContent != nil {
 			whole.StructuredContent = exact.Structured
 		}
-		return &mcp.CallToolResult{Content: whole.Content, StructuredContent: whole.StructuredContent}
+		if isError && len(whole.Content) == 0 {
+			whole.Content = failed(text(p.Content)).Content
+		}
+		return &mcp.CallToolResult{Content: whole.Content, StructuredContent: whole.StructuredContent, IsError: isError}
 	}
 	out := failed(text(p.Content))
+	if isError {
+		return out
+	}
 	// A client would refuse a success without the structured content that the
 	// definition promises.
 	if out.IsError = structured(t); out.IsError {

@@ -3,6 +3,7 @@ package mcptool_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -162,6 +163,22 @@ func TestAProgramThatDoesNotAnswerOneCallIsKept(t *testing.T) {
 	now, err := r.call("srv.pid", `{}`)
 	require.NoError(t, err)
 	require.Equal(t, pid, now)
+}
+
+// For those who pass results on, an error is kept as the server sent it too, unless it
+// says a secret.
+func TestAnErrorIsKeptAsAWholeUnlessItSaysASecret(t *testing.T) {
+	for secret, kept := range map[string]string{
+		"hunter2":    `{"mcp":{"content":[],"structuredContent":{"why":"disk full\u202e"}}}`,
+		"full\u202e": "",
+	} {
+		s := stdioServer(t, "hostile")
+		s.Env["TOKEN"], s.Whole = secret, true
+		_, err := start(t, s).call("srv.fails_structured", `{}`)
+		failed, ok := errors.AsType[*agentrun.FailedError](err)
+		require.True(t, ok)
+		require.Equal(t, kept, string(failed.Metadata))
+	}
 }
 
 // What a server says of an error is read by people and models, and logged.

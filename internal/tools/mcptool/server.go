@@ -1,9 +1,12 @@
 package mcptool
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -172,6 +175,21 @@ func (s Server) where() string {
 	}
 	at, _, _ := strings.Cut(s.URL, "?") // there are keys in some
 	return at
+}
+
+// tells reports whether a text or a number of a JSON document has one of the secrets of
+// the server in it.
+func (s Server) tells(document json.RawMessage) bool {
+	var said strings.Builder
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return !errors.Is(err, io.EOF) || s.conceal(said.String()) != said.String()
+		}
+		_, _ = fmt.Fprintln(&said, token)
+	}
 }
 
 // conceal returns text without the secrets of the server, should it have said

@@ -116,8 +116,13 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case answered != nil:
 		result, err := t.server.config.read(answered)
-		if err == nil && t.server.config.Whole {
+		failed, told := errors.AsType[*agentrun.FailedError](err)
+		switch {
+		case !t.server.config.Whole:
+		case err == nil:
 			result.Metadata = t.server.config.whole(answered.Result)
+		case told && !t.server.config.tells(answered.Result):
+			failed.Metadata = t.server.config.whole(answered.Result)
 		}
 		return result, true, err
 	case !left:
