@@ -30,7 +30,7 @@ func TestACallIsMadeOnANewConnectionIfItDidNotReachTheServer(t *testing.T) {
 	serve := func(address string) (at string, stop func()) {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
 		require.NoError(t, err)
-		s := &http.Server{Handler: f} //nolint:gosec // it is on this machine
+		s := &http.Server{Handler: f}
 		s.SetKeepAlivesEnabled(false) // a request on a connection that ends may have reached it
 		go func() { _ = s.Serve(l) }()
 		t.Cleanup(func() { _ = s.Close() })
