@@ -32,6 +32,7 @@ type connection struct {
 	log    *slog.Logger
 	update func(live []Listed) // what the server lists now
 	asked  chan struct{}       // to look at the list of a server over HTTP now
+	wanted chan struct{}       // a call waits for a connection
 
 	mu    sync.Mutex
 	link  *link         // nil while there is none
@@ -39,7 +40,7 @@ type connection struct {
 }
 
 func newConnection(s Server, log *slog.Logger, update func([]Listed)) *connection {
-	return &connection{server: s, log: log, update: update, asked: make(chan struct{}, 1), moved: make(chan struct{})}
+	return &connection{server: s, log: log, update: update, asked: make(chan struct{}, 1), wanted: make(chan struct{}), moved: make(chan struct{})}
 }
 
 // look has the list of a server over HTTP read soon, if it is connected.
@@ -50,9 +51,14 @@ func (c *connection) look() {
 	}
 }
 
-// run keeps the server connected until ctx ends, and then ends it.
+// run keeps the server connected until ctx ends, and then ends it. While a call waits, a
+// server over HTTP is tried every second.
 func (c *connection) run(ctx context.Context) {
 	pauses := newPauses(firstPause, longestPause, steadyAfter)
+	var wanted <-chan struct{}
+	if c.server.URL != "" {
+		wanted = c.wanted
+	}
 	for ctx.Err() == nil {
 		pauses.rest()
 		err := c.hold(ctx)
@@ -61,9 +67,15 @@ func (c *connection) run(ctx context.Context) {
 		}
 		pause := pauses.next()
 		c.log.WarnContext(ctx, "no connection to an MCP server", slog.Any("err", err), slog.Duration("again", pause))
+		long := time.After(pause/2 + rand.N(pause)) //nolint:gosec // no secret
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // no secret
+		case <-time.After(firstPause):
+		}
+		select {
+		case <-ctx.Done():
+		case <-long:
+		case <-wanted:
 		}
 	}
 }
@@ -207,6 +219,7 @@ func (c *connection) current(ctx context.Context, last *link) (*link, error) {
 		}
 		select {
 		case <-moved:
+		case c.wanted <- struct{}{}:
 		case <-ctx.Done():
 			return nil, why
 		case <-patience.C:

@@ -136,7 +136,7 @@ func hostileServer(kind string) {
 
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
-	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise", "unreadable", "bad_error",
+	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise", "unreadable", "logs", "bad_error",
 	"approval", "refuses", "breaks", "fails", "fails_structured", "silent", "parts", "list", "list_alone", "unknown_part", "spy", "change", "pid", "child", "key", "trace", "deaf",
 }
 
@@ -218,6 +218,9 @@ func hostileCall(name string, result func(string, ...any), say func(string, ...a
 		} {
 			say("%s", message)
 		}
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}} `, id)
+	case "logs":
+		say(`{"level":"info","id":%s,"msg":"handling tools/call"}`, id)
 		text("ok")
 	case "bad_error":
 		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":"E_DISK","message":"disk full"}}`, id)

@@ -210,7 +210,7 @@ func (l *lines) Read(b []byte) (int, error) {
 			l.rest = append(e.unanswered(), '\n')
 			break
 		}
-		if len(bytes.TrimSpace(line)) > 0 {
+		if len(line) > 0 {
 			if l.noise++; l.noise == 1 {
 				l.log.Warn("an MCP server writes to standard output what is no message; it is ignored")
 			}
@@ -235,7 +235,7 @@ func (l *lines) line() ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		}
-		return bytes.TrimRight(line, "\r\n"), err
+		return bytes.TrimSpace(line), err // the SDK reads nothing behind a message
 	}
 }
 

@@ -156,10 +156,13 @@ func (t *tap) arrived(message []byte) {
 // would end none.
 func (t *tap) answers(message []byte) *exchange {
 	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Method json.RawMessage `json:"method"`
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  json.RawMessage `json:"method"`
+		Result  json.RawMessage `json:"result"`
+		Error   json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(message, &m) != nil || len(m.Method) > 0 {
+	if json.Unmarshal(message, &m) != nil || m.Version != "2.0" || len(m.Method) > 0 || len(m.Result)+len(m.Error) == 0 {
 		return nil
 	}
 	return t.of(m.ID)

@@ -27,16 +27,7 @@ func (h hears) WithGroup(string) slog.Handler { return h }
 // and no stream of the client ended at which it would have connected anew.
 func TestACallIsMadeOnANewConnectionIfItDidNotReachTheServer(t *testing.T) {
 	f := &forgetful{}
-	serve := func(address string) (at string, stop func()) {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-		require.NoError(t, err)
-		s := &http.Server{Handler: f}
-		s.SetKeepAlivesEnabled(false) // a request on a connection that ends may have reached it
-		go func() { _ = s.Serve(l) }()
-		t.Cleanup(func() { _ = s.Close() })
-		return l.Addr().String(), func() { _ = s.Close() }
-	}
-	at, stop := serve("127.0.0.1:0")
+	at, stop := f.serve(t, "127.0.0.1:0")
 	server := mcptool.Server{Agent: "ops", Name: "srv", URL: "http://" + at}
 	heard := make(chan string, 100)
 	r := startLogged(t, server, acceptAll(t, server), slog.New(hears(heard)))
@@ -49,7 +40,42 @@ func TestACallIsMadeOnANewConnectionIfItDidNotReachTheServer(t *testing.T) {
 		made <- err
 	}()
 	require.Equal(t, "a call did not reach its MCP server", <-heard)
-	serve(at)
+	f.serve(t, at)
 	require.NoError(t, <-made)
 	require.EqualValues(t, 1, f.calls.Load())
+}
+
+// The longer a server over HTTP is away, the longer it is left alone, but not while a call
+// waits for it.
+func TestAServerIsTriedWhileACallWaits(t *testing.T) {
+	f := &forgetful{}
+	at, stop := f.serve(t, "127.0.0.1:0")
+	server := mcptool.Server{Agent: "ops", Name: "srv", URL: "http://" + at}
+	heard := make(chan string, 100)
+	r := startLogged(t, server, acceptAll(t, server), slog.New(hears(heard)))
+	stop()
+	made := make(chan error, 1)
+	go func() {
+		_, err := r.call("srv.pay", `{}`)
+		made <- err
+	}()
+	for tries := 0; tries < 5; {
+		if <-heard == "no connection to an MCP server" {
+			tries++
+		}
+	}
+	f.serve(t, at)
+	require.NoError(t, <-made)
+}
+
+// serve listens at the address until the test ends, or stop is called.
+func (f *forgetful) serve(t *testing.T, address string) (at string, stop func()) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	s := &http.Server{Handler: f}
+	s.SetKeepAlivesEnabled(false) // a request on a connection that ends may have reached it
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return l.Addr().String(), func() { _ = s.Close() }
 }
