@@ -27,9 +27,13 @@ func CheckJSON(what string, raw []byte) error {
 // CheckMessage refuses a message of MCP, or a batch of messages, with an id that not every
 // reader reads alike: the SDK answers with the nearest integer that a float64 can hold, which
 // may be the id of another message. It also refuses a batch with a call or with the end of
-// one, because a [Message] is one message, and a call of a batch could not be canceled. What
-// is no message is left to the SDK to refuse.
+// one, because a [Message] is one message, and a call of a batch could not be canceled. Nor
+// may anything stand behind a message: the SDK reads on without it. What else is no message
+// is left to the SDK to refuse.
 func CheckMessage(body []byte) error {
+	if len(body) > 0 && !json.Valid(body) {
+		return errors.New("the body is not one JSON document")
+	}
 	type fields = map[string]json.RawMessage // not a struct, which takes ID for id
 	var messages []fields
 	batch := json.Unmarshal(body, &messages) == nil

@@ -208,18 +208,24 @@ func TestAPermissionPromptNeedsItsDoor(t *testing.T) {
 	}
 }
 
-// An answer whose id is rounded may be the answer to another prompt.
-func TestAPermissionPromptWithAnIDThatIsRoundedIsRefused(t *testing.T) {
+// An answer whose id is rounded may be the answer to another prompt, and a call of a batch
+// could not be canceled. What stands behind a message hides neither.
+func TestAPermissionPromptIsOneMessageWithAnExactID(t *testing.T) {
 	w := newWorld(t)
-	for id, want := range map[string]int{"9007199254740993": http.StatusBadRequest, "9007199254740991": http.StatusOK} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+hookserver.PromptPath, strings.NewReader(`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/list"}`))
+	const list, call = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}`, `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"approve"}}]`
+	for body, want := range map[string]int{
+		list: http.StatusBadRequest, list + " x": http.StatusBadRequest, strings.Replace(list, "993", "991", 1): http.StatusOK,
+		call: http.StatusBadRequest, call + " x": http.StatusBadRequest,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+hookserver.PromptPath, strings.NewReader(body))
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("MCP-Protocol-Version", "2025-03-26") // the last one with batches
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
-		require.Equal(t, want, answer.StatusCode, id)
+		require.Equal(t, want, answer.StatusCode, body)
 	}
 }
