@@ -5,16 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-)
 
-var (
-	// toErrors sends standard error to a file, which changes nothing that an agent reads.
-	toErrors   = regexp.MustCompile(`(^|\s)2>>?\s*[^\s"'&;|<>()$` + "`" + `]+`)
-	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	"github.com/countersign/countersign/internal/shellcmd/single"
 )
 
 // mentions reports whether a command seems to be the one of the bot that asks Countersign.
@@ -27,43 +21,67 @@ func mentions(words []string) bool {
 // misses says why a command that mentions [Run] is not certainly it, for agents that ask
 // the Countersign at base, or returns nothing. The line is empty if no shell reads it.
 func misses(line string, words []string, base string) string {
-	if line != "" && strings.ContainsAny(toErrors.ReplaceAllString(line, ""), "|&;\n<>()`") {
-		return "the command is more than one program, or sends its output elsewhere, so the exit code or the answer that stops a tool may be lost"
-	}
 	asked := ""
-	for line != "" && len(words) > 0 && (assignment.MatchString(words[0]) || slices.Contains([]string{"exec", "command", "env"}, words[0])) {
-		if value, ok := strings.CutPrefix(words[0], "COUNTERSIGN_URL="); ok {
-			asked = value
+	if line != "" {
+		program, ok := single.Read(line)
+		if !ok {
+			return "the command is not one program alone, has a word that a program makes, or sends its output elsewhere, so the exit code or the answer that stops a tool may be lost"
 		}
-		words = words[1:]
+		asked, words = program.Env["COUNTERSIGN_URL"], program.Words
+		for len(words) > 0 && slices.Contains([]string{"exec", "command", "env"}, words[0]) {
+			env := words[0] == "env"
+			for words = words[1:]; env && len(words) > 0 && strings.Contains(words[0], "=") && words[0][0] != '-'; words = words[1:] {
+				if value, is := strings.CutPrefix(words[0], "COUNTERSIGN_URL="); is {
+					asked = value
+				}
+			}
+		}
 	}
-	// A path may have spaces, if it is in quotes.
-	at := slices.Index(words, "hook")
-	if path := strings.Join(words[:max(at, 0)], " "); at < 1 || at > 1 && !isQuoted(path) {
+	if len(words) < 2 || words[1] != "hook" || !strings.HasPrefix(filepath.Base(words[0]), "bot") {
 		return "the command begins with another program, whose exit code is what the agent gets"
 	}
-	flags := words[at+1:]
+	flags := words[2:]
 	switch {
 	case len(flags) > 0 && flags[0] != "ask" && !strings.HasPrefix(flags[0], "-"):
 		return fmt.Sprintf("the command is bot hook %.40s, which is not the one that asks", flags[0])
-	case slices.ContainsFunc(flags, func(f string) bool { return slices.Contains([]string{"-h", "--h", "-help", "--help"}, f) }):
+	case slices.ContainsFunc(flags, isHelp):
 		return "the command prints its help and exits with 0, so every tool runs"
 	}
-	asked = strings.Trim(cmp.Or(flagOf(flags, "url"), asked), `"'`)
-	if strings.Contains(asked, "$") && line != "" { // only the shell of the agent knows it
+	asked = cmp.Or(flagOf(flags, "url"), asked)
+	if line != "" && strings.Contains(host(asked), "$") { // only the shell of the agent knows it
 		return ""
 	}
-	to, err := url.Parse(asked)
-	from, err2 := url.Parse(base)
-	if asked != "" && (err != nil || err2 != nil || to.Host != from.Host) {
+	if asked != "" && !sameServer(asked, base) {
 		return fmt.Sprintf("the command asks %.100s, and not the Countersign that is checked here", asked)
 	}
 	return ""
 }
 
-// isQuoted reports whether a path is one word for a shell.
-func isQuoted(path string) bool {
-	last := len(path) - 1
-	return last > 0 && path[0] == path[last] && (path[0] == '"' || path[0] == '\'') && strings.Count(path, path[:1]) == 2 ||
-		runtime.GOOS != "windows" && !strings.Contains(strings.ReplaceAll(path, `\ `, ""), " ")
+// isHelp reports whether a word is a flag that prints the help.
+func isHelp(word string) bool {
+	name, _, _ := strings.Cut(word, "=")
+	return slices.Contains([]string{"-h", "--h", "-help", "--help"}, name)
+}
+
+// host is the part of a URL up to its path.
+func host(address string) string {
+	scheme, rest, there := strings.Cut(address, "://")
+	if !there {
+		return address
+	}
+	rest, _, _ = strings.Cut(rest, "/")
+	return scheme + rest
+}
+
+// sameServer reports whether two URLs are of one server.
+func sameServer(a, b string) bool {
+	one, err := url.Parse(a)
+	other, err2 := url.Parse(b)
+	if err != nil || err2 != nil {
+		return false
+	}
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	return one.Scheme == other.Scheme && strings.EqualFold(one.Hostname(), other.Hostname()) && port(one) == port(other)
 }
