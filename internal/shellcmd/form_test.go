@@ -215,7 +215,7 @@ func TestWhoHandsATextToAShellMayRunAnything(t *testing.T) {
 // values.
 func TestAFlagInFrontOfTheSubcommandIsFoundBehindOthers(t *testing.T) {
 	s := shellcmd.Sought{{"rm"}}
-	for _, by := range []string{"-C .", "-C a -C b", "--git-dir .git", "--work-tree . --no-pager", "--git-dir=.git", "--namespace x"} {
+	for _, by := range []string{"-C .", "-C a -C b", "--git-dir .git", "--work-tree . --no-pager", "--git-dir=.git", "--namespace x", "--shallow-file f"} {
 		for _, program := range []string{"-c alias.x='!r\"\"m' x", "-p log", "--paginate log", "--config-env alias.x=E x", "--exec-path=/x log"} {
 			require.Equal(t, shellcmd.May, s.In(read(t, "git "+by+" "+program)), "%s %s", by, program)
 		}
@@ -242,6 +242,9 @@ func TestATextIsToldFromAFileByTheProgramThatTakesIt(t *testing.T) {
 		require.Equal(t, shellcmd.May, s.In(read(t, program)), program)
 	}
 	for _, program := range []string{
+		"tar -cf site.tar Images", "tar cf out.tar Files", "cp out.tar Files", "rsync -av out.tar Files", "curl -s x | tar -xz -C /opt/node", "cat x | gpg --dearmor -o /usr/share/keyrings/mongo", "cat a | tee php",
+		"cat x | bat -l ruby", "cat x | pygmentize -l python", "gh pr create --title x --body '| a | b |'", "gh pr comment 1 --body '!important'", "glab mr view '!12'", "npm test -- --grep='metadata: x'",
+		"npx jest --testNamePattern='metadata: x'", "make -C src/fd/ all", "make build/fd/foo.o",
 		"python -m pip install -r requirements.txt", "python -m pip install -e .", "python x.py -c conf", "python -mpytest -rs", "python -mhttp.server", "python -Wignore x.py", "python3 -E x.py",
 		"python3 manage.py runserver -e", "python --version", "node server.js -p 3000", "node -r dotenv/config x.js", "node --test", "npm test -- --runInBand", "npm i -E x", "npx -p typescript tsc",
 		"pnpm -r build", "npm run e2e -- -p chromium", "npm ci --prefer-offline", "ruby -Itest test/x.rb", "ruby -Ilib -rjson x.rb", "perl -Ilib x.pl", "perl -c x.pl", "php -dmemory_limit=-1 x.php",

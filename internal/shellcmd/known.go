@@ -83,8 +83,7 @@ var hands = patterns(
 	`python pypy jython micropython graalpy bpython hy sage`, `^-[bBdEhiIOPqRsStuvVx0-9]*c|^(-[A-Za-z]*m)?(timeit|i?pdb)$`,
 	`node nodejs ts-node tsx`, `^-[A-Za-z]*[ep]|^--?(eval|print)|(?i:data:)`,
 	`deno bun`, `^-[A-Za-z]*[ep]|^--?(eval|print)|^(eval|exec|repl)$|(?i:data:)`,
-	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])|--(?s:.*)(?i:data:)`,
-	`gh glab`, `^!|^--shell$`,
+	`npm npx pnpm`, `^(-[A-Za-z]*c|--c(all?)?(=|$)|--ca$|--shell-mode|explore$|scripts[.\[])|(^|\s)--(node-options|import|require|loader|experimental-loader)\b(?s:.*)(?i:data:)`,
 	`uv`, `^-$`,
 	`yarn`, `^exec$`,
 	`perl`, `^-(\S*\s+-)*[a-zA-HJ-Z0-9]*[eEMmd]`,
@@ -102,7 +101,7 @@ var hands = patterns(
 	`psql pgcli`, `(?is)\\!|\\.*[|\x60]|\\setenv|\bprogram\b|^\||^-[^\s|]*\||^(-[AaEeHlnqSstwWxX10]*f|--fi)`,
 	`mysql mariadb mycli`, `(?i)\\!|\bsystem\b|\bsource\b|\\\.|--pager`,
 	`sqlite3 sqlite litecli duckdb`, `(?im)^\s*\.(sh(e|\b)|sy|ex?c|ww|o(\b|[nu])|i(\b|m)|r|lo)|\bedit\b|\bload_extension\b|^--?(cmd|init)`,
-	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
+	`make gmake`, `(?s)^(--ev|-[abdehijklnpqrstvwBLRS]*E)|^-([A-Za-z]*f-)?$|=-$|/(dev|proc)/.*(stdin|fd/)|^\.?SHELL(FLAGS)?[:+?!]*=|=.*[;&|$\x60"'\\*?\[{]`,
 	`just`, `^(-c|--command|--shell)`,
 	`tar gtar bsdtar`, `^-[ABDEGHJ-SUVWYZac-eg-z]*[IF]`,
 	`rsync`, `^-[A-Za-z0-9]*e`,
@@ -214,7 +213,7 @@ var leading = map[string][]string{
 
 // valued are flags in front of the subcommand that have their value in the next word.
 var valued = map[string][]string{
-	"git": {"-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--attr-source"},
+	"git": {"-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--attr-source", "--shallow-file"},
 }
 
 // mayRunBy is runsBy for what a command has and no form was written for: with the
@@ -304,7 +303,7 @@ func launcher(c Command) bool {
 		return some(func(w string) bool { return strings.Contains(w, "[") })
 	case isReader(c.Argv[0]) && (c.Join == Pipe || len(c.Argv) == 1):
 		return true
-	case c.Join == Pipe && !texts[name] && some(func(w string) bool { return isReader(w) && !commonWords[w] }):
+	case c.Join == Pipe && !texts[name] && startsReader(name, c.Argv[1:]):
 		return true
 	}
 	for i, w := range c.Argv[1:] {
@@ -312,13 +311,34 @@ func launcher(c Command) bool {
 			return true
 		}
 	}
-	return m.handsText(c.Argv) || !texts[name] && (m.handsToAnother(c.Argv[1:]) || some(piped.MatchString))
+	return m.handsText(c.Argv) || !texts[name] && (m.handsToAnother(c.Argv[1:]) || !written[name] && some(piped.MatchString))
 }
 
 func isReader(program string) bool {
 	name := baseName(program)
 	return reads[name] || reads[unversioned(name)]
 }
+
+// startsReader reports whether one of the words may name a program that runs what it reads,
+// of a command that reads a pipe. Behind a flag it is more often a language or a folder, but
+// not of a program that starts others.
+func startsReader(name string, words []string) bool {
+	for i, w := range words {
+		if isReader(w) && !commonWords[w] && (starters[name] || !storing[name] && (i == 0 || isSubcommand(words[i-1]))) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// written are not in Perl, and send texts, in which there are tables.
+	written = setOf(`gh glab az aws gcloud`)
+	// starters start the program that one of their words names.
+	starters = setOf(`npx npm pnpm pnpx yarn bunx uv uvx pipx poetry pipenv pdm hatch rye conda mamba micromamba bundle rlwrap mise asdf nix`)
+	// storing write what they read to the files that their words name.
+	storing = setOf(`tee tar gtar bsdtar star gpg cpio`)
+)
 
 // piped matches the name of a file that Perl, for one, takes for a command to read from or
 // to write to.
@@ -352,8 +372,12 @@ func (m matches) handsText(argv []string) bool {
 		return true
 	case plain == "sed" || plain == "gsed":
 		return m.sedMayRun(argv[1:])
-	case strings.HasSuffix(plain, "tar") && len(argv) > 1 && undashedFlags.MatchString(argv[1]):
-		return true
+	case tars[plain]:
+		if len(argv) > 1 && undashedFlags.MatchString(argv[1]) {
+			return true
+		}
+	case plain == "gh" || plain == "glab":
+		return slices.Contains(argv, "alias") && slices.ContainsFunc(argv, func(w string) bool { return strings.HasPrefix(w, "!") || w == "--shell" })
 	}
 	like := hands[plain]
 	if like == nil {
@@ -375,6 +399,9 @@ func (m matches) handsText(argv []string) bool {
 	}
 	return false
 }
+
+// tars are programs of tar.
+var tars = setOf(`tar gtar bsdtar star`)
 
 // undashedFlags matches the first word of tar where it is flags without a dash, with one
 // that names a program.
