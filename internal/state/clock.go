@@ -57,9 +57,10 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	took := c.store.now().Sub(before)
 	by := before.Add(took / 2).Sub(at)
 	// How long the answer took may all be on one way, so that much is not known.
-	skewed := max(by.Abs()-took.Abs()/2, 0) > c.most
+	unsure := took.Abs() / 2
+	skewed := max(by.Abs()-unsure, 0) > c.most
 	c.follow(ctx, before, before.Add(took), at)
-	c.note(ctx, before, by, skewed)
+	c.note(ctx, before, by, unsure, skewed)
 	if skewed {
 		return at, &SkewError{By: by, Most: c.most}
 	}
@@ -67,7 +68,7 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Time returns the time of the store without asking it: that of this process, less what it
-// was ahead at the last comparison of a [Clock]. It has no monotonic clock.
+// was ahead of the store, as far as a [Clock] has compared them. It has no monotonic clock.
 func (s *Store) Time() time.Time { return s.now().Round(0).Add(-time.Duration(s.ahead.Load())) }
 
 // time returns the time of a server. In a cluster, whose servers have a clock each, it is
@@ -129,10 +130,11 @@ func (c *Clock) follow(ctx context.Context, asked, answered, told time.Time) {
 	}
 }
 
-// note keeps the comparison that began then.
-func (c *Clock) note(ctx context.Context, then time.Time, by time.Duration, skewed bool) {
+// note keeps the comparison that began then. [Store.Time] is moved by no more than is
+// known: by what is unsure, the processes that claim something could move apart.
+func (c *Clock) note(ctx context.Context, then time.Time, by, unsure time.Duration, skewed bool) {
 	c.mu.Lock()
-	c.store.ahead.Store(int64(by))
+	c.store.ahead.Store(min(max(c.store.ahead.Load(), int64(by-unsure)), int64(by+unsure)))
 	changed := c.skewed != skewed
 	c.skewed, c.by, c.agreed = skewed, by, time.Time{}
 	if !skewed {

@@ -129,6 +129,7 @@ func TestASlowAnswerIsNoClockThatIsSetBack(t *testing.T) {
 	c := s.Clock(30 * time.Second)
 	server.asked = func() { server.by = time.Duration(passed.Add(int64(15 * time.Second))) }
 	require.NoError(t, c.Check(t.Context()))
+	require.WithinDuration(t, now(), s.Time(), time.Second)
 	server.asked = func() {}
 	require.NoError(t, c.Check(t.Context()))
 	require.Empty(t, log.String())

@@ -145,7 +145,7 @@ func (l Notes[T]) edit(ctx context.Context, id string, change func(*T), store fu
 // the machine of the store. Redraw does it on that condition too, and makes the document
 // due for work of the kind. Prefetch returns a context in which the first read of any of
 // these documents reads all of them, and each is handed out once. Time is about the same in
-// all processes, however their clocks differ: claims go by it.
+// all processes that compare their clocks with that of the store: claims go by it.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	MemoVersion(ctx context.Context, id, surface string) (int64, error)
