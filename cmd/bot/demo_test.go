@@ -64,6 +64,7 @@ func TestAMessageThatIsSentWhileTheDemoStarts(t *testing.T) {
 			require.NoError(t, conn.Close())
 			break
 		}
+		require.Empty(t, ended, "the demo has ended")
 	}
 	s := newSim(t, "http://"+addr)
 	s.await(alice, s.ask("what can you do?", ""), "the answer", says("I can clean up"))

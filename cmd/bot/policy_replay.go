@@ -198,7 +198,9 @@ func asStrict(a, b approvals.Requirement) bool {
 		cmp.Or(b.ClaimWithin, approvals.DefaultClaimWithin) > cmp.Or(a.ClaimWithin, approvals.DefaultClaimWithin):
 		return false
 	}
-	widened := func(old, by approvals.Quorum) bool { // by is widened by no more people, and no sooner
+	// widensNoMore reports whether no escalation of b adds people to by who are not added to
+	// old by one of a, or adds them sooner.
+	widensNoMore := func(old, by approvals.Quorum) bool {
 		return !slices.ContainsFunc(b.Ladder, func(r approvals.Rung) bool {
 			return r.Kind == approvals.Escalate && r.Quorum == by.Name && !slices.ContainsFunc(a.Ladder, func(o approvals.Rung) bool {
 				return o.Kind == r.Kind && o.Quorum == old.Name && within(r.Add, o.Add) && !o.At.After(r.At)
@@ -210,7 +212,7 @@ func asStrict(a, b approvals.Requirement) bool {
 		for _, q := range old {
 			found := false
 			for i, o := range by {
-				if !used[i] && o.Choice == q.Choice && o.Option == q.Option && o.Need >= q.Need && within(o.From, q.From) && widened(q, o) {
+				if !used[i] && o.Choice == q.Choice && o.Option == q.Option && o.Need >= q.Need && within(o.From, q.From) && widensNoMore(q, o) {
 					used[i], found = true, true
 					break
 				}

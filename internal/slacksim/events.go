@@ -205,7 +205,7 @@ func (s *events) VerifyEventsURL() error {
 }
 
 // repeats reports whether an app answered with the challenge: as text, as JSON or as a
-// form, but not as HTML, without a type, or as something else than its type says.
+// form, but not as HTML, not without a type, and not as JSON that it is not.
 //
 // https://docs.slack.dev/reference/events/url_verification
 // https://github.com/wagtail/wagtail-live/issues/139
