@@ -1,6 +1,7 @@
 package mcptool_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,6 +22,8 @@ type forgetful struct {
 	changed        atomic.Bool // the description of its tool
 	fails          atomic.Bool // its list
 	always         bool        // no session lives until a call
+	status         int         // with which it says so, 404 if zero
+	refuses        bool        // calls, though it knows the session
 	tells          bool        // and it says so in an error of JSON-RPC, at which the SDK keeps the session
 }
 
@@ -37,9 +40,13 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case json.NewDecoder(r.Body).Decode(&m) != nil:
 		w.WriteHeader(http.StatusBadRequest)
 		return
+	case f.refuses && m.Method == "tools/call":
+		f.calls.Add(1)
+		w.WriteHeader(http.StatusBadRequest)
+		return
 	case m.Method != "initialize" && r.Header.Get("Mcp-Session-Id") != now, f.always && m.Method == "tools/call":
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
+		w.WriteHeader(cmp.Or(f.status, http.StatusNotFound))
 		if f.tells {
 			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Session not found"}}`, m.ID)
 		}
@@ -70,8 +77,7 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A server that has forgotten the session did nothing with the call, so an approval of
 // hours later is not spent on finding that out: the call is made in a new session.
 func TestACallIsMadeInANewSessionIfTheServerForgotTheOldOne(t *testing.T) {
-	for _, tells := range []bool{false, true} {
-		f := &forgetful{tells: tells}
+	for _, f := range []*forgetful{{}, {tells: true}, {status: http.StatusBadRequest}, {status: http.StatusBadRequest, tells: true}} {
 		page := httptest.NewServer(f)
 		t.Cleanup(page.Close)
 		r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
@@ -93,6 +99,19 @@ func TestACallIsNotMadeIfTheServerForgetsEverySession(t *testing.T) {
 	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
 	_, err := r.call("srv.pay", `{}`)
 	require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 404")
+}
+
+// A call that a server refuses in a session that it knows is not made again.
+func TestACallThatIsRefusedIsNotMadeInANewSession(t *testing.T) {
+	f := &forgetful{refuses: true}
+	page := httptest.NewServer(f)
+	t.Cleanup(page.Close)
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+	for calls := range 2 {
+		_, err := r.call("srv.pay", `{}`)
+		require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 400")
+		require.EqualValues(t, calls+1, f.calls.Load())
+	}
 }
 
 // The client has no stream that would end when another program takes the place of the

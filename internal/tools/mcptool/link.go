@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,6 +123,26 @@ func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
 			_ = l.session.Ping(ctx, nil)
 		})
 	}
+}
+
+// isForgotten reports whether the server does not know the session any more, and then has
+// another one opened. It is asked after a request was refused with HTTP 400: the SDKs for
+// Python and Go answered that for a long time where MCP wants 404, as do servers that were
+// written after the examples of the SDK for TypeScript. A ping with the same session is
+// refused too, and does nothing.
+// https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
+func (l *link) isForgotten(ctx context.Context) bool {
+	if l.session.ID() == "" {
+		return false
+	}
+	ctx, e, meta := l.tap.begin(ctx)
+	defer l.tap.end(e)
+	_ = l.session.Ping(ctx, &mcp.PingParams{Meta: meta}) // the status says how it ended
+	if _, _, status := e.outcome(); status != http.StatusBadRequest && status != http.StatusNotFound {
+		return false
+	}
+	l.spend()
+	return true
 }
 
 // explain returns an error without secrets, and with the last words of the
