@@ -16,7 +16,8 @@ import (
 // asks changes nothing about what people approved. A call that needed nobody must
 // still need nobody; otherwise it is [ErrNowAsks]. What cannot be judged is
 // [ErrUnjudged], and [ErrRuleUnjudged] if a rule has no answer. It decides nothing:
-// that the call was approved the caller has seen to.
+// that the call was approved the caller has seen to. A call that it stops keeps its
+// place in the ledger until [Runner.Unclear].
 func (r *Runner) Clear(ctx context.Context, remote RemoteRun, call approvals.ToolCall) error {
 	p := approvals.Proposal{
 		Call: call, Agent: remote.Run.Agent, Requester: remote.Run.Requester, Channel: remote.Run.Origin.Channel,
@@ -42,11 +43,16 @@ func (r *Runner) Clear(ctx context.Context, remote RemoteRun, call approvals.Too
 	if !entered {
 		return nil
 	}
-	err = r.stands(ctx, p, a, asked)
-	if err != nil {
+	return r.stands(ctx, p, a, asked)
+}
+
+// Unclear gives the place of a call in the ledger back. Call it once it is stored that
+// the call is not executed: while another of its executor's claims may still count, the
+// place may be that of a call that runs.
+func (r *Runner) Unclear(ctx context.Context, remote RemoteRun, call approvals.ToolCall) {
+	if t := r.tally(); t.counts() && t.ledger != nil {
 		t.leave(ctx, remote.Run, call, r.c.Log)
 	}
-	return err
 }
 
 // stands is nil if the policy still lets the call go ahead.

@@ -53,7 +53,8 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
 		return Claim{}, cmp.Or(s.c.Agrees(ctx), ErrTooLate)
 	}
-	err = s.c.Runner.Clear(ctx, x.remote, approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args})
+	tool := approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args}
+	err = s.c.Runner.Clear(ctx, x.remote, tool)
 	kept := rec.Calls[i]
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		kept.Refused, kept.RefusedBy, kept.RefusedAt = cmp.Or(refused.Reason, "The policy refuses it."), refused.Rule, now.UTC()
@@ -61,12 +62,17 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
 			err = unsaved // it may be claimed yet; if this was stored all the same, the next claim shows it
 		} else {
+			s.c.Runner.Unclear(ctx, x.remote, tool)
 			s.stop(ctx, x, call)
 		}
 	}
-	if errors.Is(err, ErrNowAsks) && !kept.NowAsks {
+	if errors.Is(err, ErrNowAsks) {
 		kept.NowAsks = true
-		err = cmp.Or(s.save(ctx, string(id), recordMemo, rec.with(i, kept), version), err)
+		if unsaved := s.save(ctx, string(id), recordMemo, rec.with(i, kept), version); unsaved != nil {
+			err = unsaved
+		} else {
+			s.c.Runner.Unclear(ctx, x.remote, tool)
+		}
 	}
 	if err != nil {
 		return Claim{}, fmt.Errorf("claim call %q: %w", string(call), err)

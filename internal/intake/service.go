@@ -43,6 +43,7 @@ type Runner interface {
 	Admit(ctx context.Context, memo agentrun.MemoChange, all ...*agentrun.Admission) error
 	Remote(ctx context.Context, id approvals.RunID) (agentrun.RemoteRun, error)
 	Clear(ctx context.Context, r agentrun.RemoteRun, call approvals.ToolCall) error
+	Unclear(ctx context.Context, r agentrun.RemoteRun, call approvals.ToolCall)
 }
 
 // Desk moves batches; [approvals.Desk] does.
