@@ -221,12 +221,14 @@ func (s *Server) settled(ctx context.Context, user approvals.UserID, o outcome, 
 	if err := s.c.Desk.Confirm(ctx, o.batch); err != nil {
 		return o, err
 	}
-	status := o.approval.StatusAt(s.c.Now())
+	told := o.approval // as the person has it from us
+	told.Status = told.StatusAt(s.c.Now())
+	status := told.Status
 	d, _ := o.approval.DecisionBy(user)
 	switch {
 	case d.Verdict == v:
 	case status == approvals.Approved && v == approvals.Approve, status == approvals.Denied && v == approvals.Deny:
-	case v == approvals.Deny && a.reason == o.approval.Denial().Message: // not the person's: the client has it from us
+	case v == approvals.Deny && a.reason == told.Denial().Message: // not the person's
 	case status == approvals.Expired:
 		o.refused = approvals.ErrExpired
 	default:
