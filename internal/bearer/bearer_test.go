@@ -306,6 +306,33 @@ func TestAKeyThatIsNotForSignaturesOrTooWeakProvesNobody(t *testing.T) {
 	}
 }
 
+// A key that can't have signed with the algorithm of a token leaves no choice between the
+// others, also if an issuer does not say of its keys what they are for.
+func TestAKeyOfAnotherKindDoesNotHideTheOthers(t *testing.T) {
+	for name, id := range map[string]string{"a token without an id": "", "one id for all kinds": "k"} {
+		i := newIssuer(t)
+		keys := map[jose.SignatureAlgorithm]crypto.Signer{}
+		for _, algorithm := range []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA} {
+			keys[algorithm] = i.key("k", algorithm)
+		}
+		longer, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+		require.NoError(t, err)
+		i.keys.Keys = append(i.keys.Keys, jose.JSONWebKey{Key: longer.Public(), KeyID: "k"})
+		for n := range i.keys.Keys {
+			i.keys.Keys[n].Algorithm, i.keys.Keys[n].Use = "", ""
+		}
+		w := newWorld(withJWT(i.server.URL))
+		for algorithm, key := range keys {
+			_, err := w.Prove(request("Bearer " + i.sign(id, algorithm, key, w.claims())))
+			require.NoError(t, err, "%s, %s", name, algorithm)
+		}
+		i.key("k", jose.EdDSA)
+		w = newWorld(withJWT(i.server.URL))
+		_, err = w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, keys[jose.EdDSA], w.claims())))
+		require.ErrorIs(t, err, bearer.ErrRefused, "%s: there is a choice", name)
+	}
+}
+
 func TestAKeyOfAnUnknownKindDoesNotHideTheOthers(t *testing.T) {
 	i := newIssuer(t)
 	key := i.key("k", jose.ES256)

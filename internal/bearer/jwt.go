@@ -2,6 +2,9 @@ package bearer
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
@@ -110,11 +113,19 @@ func (j JWT) id() string {
 	return "jwt:" + hex.EncodeToString(sum[:6])
 }
 
-// strong reports whether the key may verify the algorithm.
+// strong reports whether the key may verify the algorithm: it is of its kind, and long
+// enough. Keys of different kinds may have one id.
 func strong(k jose.JSONWebKey, algorithm string) bool {
 	if !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" || k.Algorithm != "" && k.Algorithm != algorithm {
 		return false
 	}
-	r, isRSA := k.Key.(*rsa.PublicKey)
-	return !isRSA || r.N.BitLen() >= minRSA
+	switch key := k.Key.(type) {
+	case *rsa.PublicKey:
+		return algorithm == string(jose.RS256) && key.N.BitLen() >= minRSA
+	case *ecdsa.PublicKey:
+		return algorithm == string(jose.ES256) && key.Curve == elliptic.P256()
+	case ed25519.PublicKey:
+		return algorithm == string(jose.EdDSA)
+	}
+	return false
 }
