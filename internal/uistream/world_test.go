@@ -179,7 +179,7 @@ func (rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, er
 	}
 	one := approvals.Requirement{Quorums: []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{alice, bob}}}}}
 	switch p.Call.Name {
-	case "free", "breaks", "links":
+	case "free", "breaks", "links", "ext":
 		return approvals.Permit{}, nil
 	case "never":
 		return approvals.Refuse{Reason: "Not on Fridays."}, nil
@@ -281,7 +281,8 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 		}
 		agent.Tools = append(agent.Tools, tool{w, spec})
 	}
-	agent.Tools = append(agent.Tools, tool{w, agentrun.Spec{Name: "docs.ask", Kind: agentrun.KindHosted}})
+	agent.Tools = append(agent.Tools, tool{w, agentrun.Spec{Name: "docs.ask", Kind: agentrun.KindHosted}},
+		tool{w, agentrun.Spec{Name: "ext", Kind: agentrun.KindExternal, Schema: json.RawMessage(`{"type":"object"}`)}})
 	w.config = uistream.Config{
 		Runs: w.store, Changes: state.NewFeed(w.store), Drafts: draft.NewReader(state.NewRelay(w.store)), People: people{}, Agent: "ops", Channel: "C0OPS",
 		Heartbeat: 200 * time.Millisecond, Now: time.Now, Log: slog.New(slog.DiscardHandler), Origins: []string{"https://app.example"},
@@ -301,6 +302,7 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 	mux.Handle("/api/chat/", w.chats)
 	mux.HandleFunc("POST /control/decide", w.controlDecide)
 	mux.HandleFunc("POST /control/edit", w.controlEdit)
+	mux.HandleFunc("POST /control/fulfill", w.controlFulfill)
 	mux.HandleFunc("POST /control/typist/{what}", w.typist.control)
 	mux.HandleFunc("GET /control/ran", w.controlRan)
 	w.http = httptest.NewServer(mux)
@@ -408,6 +410,23 @@ func (w *world) controlDecide(rw http.ResponseWriter, r *http.Request) {
 	if err := w.decide(r.Context(), approvals.UserID(q.Get("user")), q.Get("path"), approvals.Verdict(q.Get("verdict")), q.Get("reason")); err != nil {
 		http.Error(rw, err.Error(), http.StatusConflict)
 	}
+}
+
+// controlFulfill gives the result of the external call that stands beside a call with this
+// path, once people have decided that one.
+func (w *world) controlFulfill(rw http.ResponseWriter, r *http.Request) {
+	batches, _, err := w.store.Inbox(r.Context(), []approvals.ListKey{approvals.AwaitsResult("ops")}, "", 200)
+	for _, b := range batches {
+		call, _ := w.desk.Call(r.Context(), b, b.Approvals[0].Call.ID)
+		if len(b.Calls) == 0 || b.Approvals[0].Status == approvals.Pending || !strings.Contains(string(call.Args), r.URL.Query().Get("path")) {
+			continue
+		}
+		given := approvals.Fulfill{Call: b.Calls[0].Call.ID, Result: approvals.ToolReturn{ReturnValue: json.RawMessage(`{"name":"Ann"}`)}, By: bob}
+		if _, err = w.desk.Fulfill(r.Context(), b.ID, approvals.RequestID(rand.Text()), given); err == nil {
+			return
+		}
+	}
+	http.Error(rw, fmt.Sprint("no such call waits: ", err), http.StatusConflict)
 }
 
 func (w *world) controlRan(rw http.ResponseWriter, _ *http.Request) {

@@ -19,7 +19,7 @@ class State {
 }
 
 export class Chat extends ai.AbstractChat {
-  constructor({ id, user = "UALICE", follow = false, messages, server = base }) {
+  constructor({ id, user = "UALICE", follow = false, messages, server = base, sendAutomaticallyWhen = ai.lastAssistantMessageIsCompleteWithApprovalResponses }) {
     const posts = [];
     const headers = { authorization: `Bearer ${user}` };
     if (follow) headers["countersign-follow"] = "true";
@@ -37,7 +37,7 @@ export class Chat extends ai.AbstractChat {
           return fetch(url, init);
         },
       }),
-      sendAutomaticallyWhen: ai.lastAssistantMessageIsCompleteWithApprovalResponses,
+      sendAutomaticallyWhen,
       onError: (e) => errors.push(e),
     });
     Object.assign(this, { posts, errors, headers, server });

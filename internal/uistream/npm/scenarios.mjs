@@ -209,6 +209,24 @@ for (const [verdict, state, runs] of [["approve", "output-available", 1], ["deny
   }
 }
 
+// As docs/web-chat.md has it.
+const answersAll = ({ messages }) => {
+  const parts = messages.at(-1).parts;
+  const states = parts.slice(parts.findLastIndex((p) => p.type === "step-start")).map((p) => p.state);
+  return states.includes("approval-responded") && !states.includes("approval-requested");
+};
+
+scenarios["a call that another program runs"] = async () => {
+  const [a, b] = [fresh("a"), fresh("b")], chat = await ask(`ext:${b} del:${a}`, { sendAutomaticallyWhen: answersAll });
+  assert.equal(chat.part(b).state, "input-available");
+  await chat.click(a, true);
+  await until("the result is taken", async () => (await fetch(`${base}/control/fulfill?${new URLSearchParams({ path: a })}`, { method: "POST" })).ok);
+  await chat.settled("the end", () => chat.text().includes("Done"));
+  assert.deepEqual(chat.part(b).output, { name: "Ann" });
+  assert.equal(await ran(a), 1);
+  await chat.quiet(2);
+};
+
 scenarios["new message while pending"] = async () => {
   const path = fresh("a"), chat = await ask(`del:${path}`);
   await chat.say("say next");
