@@ -139,7 +139,7 @@ func (s *conversationsAPI) conversationsHistory(c *call) (object, *failure) {
 	if forward {
 		slices.Reverse(found)
 	}
-	answer, f := s.history(ch, c, found, 100)
+	answer, f := s.history(ch, c, found, 100, 999)
 	if f == nil {
 		if page, ok := answer["messages"].([]any); ok && forward {
 			slices.Reverse(page)
@@ -159,14 +159,17 @@ func (s *conversationsAPI) conversationsReplies(c *call) (object, *failure) {
 	if f != nil {
 		return nil, f
 	}
+	if !ch.has(c.in.botUser) {
+		return nil, fail("not_in_channel")
+	}
 	root := ch.find(c.str("ts"))
 	if root == nil || root.visibleTo != "" {
 		return nil, fail("thread_not_found")
 	}
-	return s.history(ch, c, append([]*message{root}, ch.thread(root.ts)...), 1000)
+	return s.history(ch, c, append([]*message{root}, ch.thread(root.ts)...), 1000, 1000)
 }
 
-func (s *conversationsAPI) history(ch *channel, c *call, found []*message, most int) (object, *failure) {
+func (s *conversationsAPI) history(ch *channel, c *call, found []*message, usual, most int) (object, *failure) {
 	oldest, latest := c.str("oldest"), c.str("latest")
 	if !validTS(oldest) {
 		return nil, fail("invalid_ts_oldest")
@@ -180,7 +183,7 @@ func (s *conversationsAPI) history(ch *channel, c *call, found []*message, most 
 			all = append(all, s.payloads.messageJSON(ch, m, c.bool("include_all_metadata")))
 		}
 	}
-	page, next, f := c.page(all, most)
+	page, next, f := c.pageOf(all, usual, most)
 	if f != nil {
 		return nil, f
 	}

@@ -99,6 +99,26 @@ func TestEachTypeOfChannelNeedsItsScope(t *testing.T) {
 	require.Equal(t, "missing_scope", w.call(t, "conversations.join", map[string]any{"channel": "C0LOBBY"})["error"])
 }
 
+func TestHistoryIsReadByTheHundredUnlessMoreIsAsked(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for range 101 {
+		w.post(t, `[`+divider+`]`)
+	}
+	for limit, want := range map[string]int{"": 100, "101": 101, "1000": 101} {
+		page := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}, "limit": {limit}})
+		require.Len(t, page["messages"], want, limit)
+	}
+}
+
+func TestOnlyMembersReadMessages(t *testing.T) {
+	w := newWorkspace(t, aSecondOps())
+	ts, err := w.PostAs(slacksim.Post{User: "alice", Channel: "lobby", Text: "root"})
+	require.NoError(t, err)
+	for _, method := range []string{"conversations.history", "conversations.replies"} {
+		require.Equal(t, "not_in_channel", w.form(t, method, url.Values{"channel": {"C0LOBBY"}, "ts": {ts}})["error"], method)
+	}
+}
+
 func TestTheBotJoinsPublicChannelsOnly(t *testing.T) {
 	cfg := aSecondOps()
 	cfg.Events = []string{"member_joined_channel"}
