@@ -221,14 +221,12 @@ func (s *Server) settled(ctx context.Context, user approvals.UserID, o outcome, 
 	if err := s.c.Desk.Confirm(ctx, o.batch); err != nil {
 		return o, err
 	}
-	told := o.approval // as the person has it from us
-	told.Status = told.StatusAt(s.c.Now())
-	status := told.Status
+	status := o.approval.StatusAt(s.c.Now())
 	d, _ := o.approval.DecisionBy(user)
 	switch {
 	case d.Verdict == v:
 	case status == approvals.Approved && v == approvals.Approve, status == approvals.Denied && v == approvals.Deny:
-	case v == approvals.Deny && a.reason == told.Denial().Message: // not the person's
+	case v == approvals.Deny && a.reason == o.approval.Denial().Message: // not the person's: the client has it from us
 	case status == approvals.Expired:
 		o.refused = approvals.ErrExpired
 	default:

@@ -57,23 +57,6 @@ func TestAStreamThatEndsWhileItWaitsAsksAgain(t *testing.T) {
 	require.Contains(t, got, "tool-approval-request c0.0.0\nfinish tool-calls", "no part is left answered: the client would send it for ever")
 }
 
-// A client that was shown in the moment between a deadline and its storage that the call
-// has expired sends that back. It is no answer of its person.
-func TestAnEchoOfACallThatIsOverButNotStoredYetIsNoAnswer(t *testing.T) {
-	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) {
-		c.Hold, c.Now = 200*time.Millisecond, func() time.Time { return time.Now().Add(2 * time.Hour) }
-	})
-	c := w.client(alice)
-	message, asked := c.ask("hour:a del:b")
-	require.NotEmpty(t, asked["c0.0.0"], "the client sends the answer to the other call only with one to this")
-	echo := responded("hour", "c0.0.0", asked["c0.0.0"], false, "a")
-	echo["approval"].(object)["reason"] = approvals.ExpiredMessage
-	got := short(read(t, c.answer(message, echo, responded("del", "c0.0.1", asked["c0.0.1"], true, "b"))).all())
-	require.Contains(t, got, "c0.0.0 expired")
-	require.Contains(t, got, "c0.0.1 approved")
-	require.NotContains(t, got, "The time to decide is over")
-}
-
 func TestAStreamThatIsCutOffByAStoppingServerCanBeContinuedByAnother(t *testing.T) {
 	w := newWorld(t)
 	c := w.client(alice)

@@ -92,7 +92,7 @@ func (w *teller) tell(t *turn, now time.Time) []chunk {
 		}
 		last := i == len(t.steps)-1
 		for _, c := range s.calls {
-			out = append(out, w.ask(c.at(now), !last || t.over || t.waits, now)...)
+			out = append(out, w.ask(c, !last || t.over || t.waits, now)...)
 		}
 		results := w.results(s)
 		done := !last || t.over || t.waits || !s.unseen && slices.IndexFunc(s.calls, func(c *call) bool { return c.result == nil }) < 0

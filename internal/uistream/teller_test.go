@@ -1,7 +1,6 @@
 package uistream
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -74,31 +73,6 @@ func TestAPageShowsACallThatIsOverButNotStoredYetAsAnswered(t *testing.T) {
 	require.Equal(t, map[string]any{"id": made.approval(), "approved": false, "reason": approvals.ExpiredMessage}, shown[1]["approval"])
 	require.Equal(t, statusExpired, shown[2]["data"].(*approvalData).Status)
 	require.Equal(t, approvals.Pending, asked.Status)
-}
-
-// A stream that begins in that moment ends with what people are asked, so it asks about the
-// call that is over too, or says how it was decided in a dialect with words for that.
-func TestAStreamShowsACallThatIsOverButNotStoredYetAsAnswered(t *testing.T) {
-	now := time.Now()
-	both := []approvals.Approval{
-		{Call: approvals.CallRef{ID: "c", Name: "del"}, Status: approvals.Pending, Requirement: approvals.Requirement{Deadline: now}},
-		{Call: approvals.CallRef{ID: "d", Name: "del"}, Status: approvals.Pending},
-	}
-	batch := approvals.Batch{ID: "batch-01-x", Approvals: both}
-	turn := &turn{head: "run-01-x", waits: true, people: true, steps: []*step{{calls: []*call{
-		{id: "c", name: "del", batch: batch, asked: &both[0]}, {id: "d", name: "del", batch: batch, asked: &both[1]},
-	}}}}
-	for d, tells := range map[Dialect][]string{
-		Common: {typeApprovalRequest, typeApproval, typeInputAvailable},
-		V7:     {typeApproval, typeApprovalRequest, typeApprovalResponse, typeInputAvailable},
-		V5:     {typeApproval, typeInputAvailable},
-	} {
-		out := newTeller(d, "U", false).tell(turn, now)
-		i := slices.Index(types(out), typeInputAvailable) + 1
-		require.Equal(t, tells, types(out)[i:i+len(tells)], d)
-		require.Equal(t, "c", out[i-1].ToolCallID)
-	}
-	require.Equal(t, approvals.Pending, both[0].Status)
 }
 
 // A reason must not reorder what a page writes beside it.

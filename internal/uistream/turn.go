@@ -76,11 +76,10 @@ func (c *call) ahead() bool {
 }
 
 // at is the call as it stands at this time. One whose deadline has passed is expired, as
-// its data says, also before that is stored, while people can decide others of its batch:
-// a client that does not see it asked about would never send the answers to the others.
+// its data says, also before that is stored: a page that is loaded in between would show
+// it as one that nobody is asked about, and never send the answers to the others.
 func (c *call) at(now time.Time) *call {
-	open := func(a approvals.Approval) bool { return a.OpenAt(now) }
-	if c.asked == nil || c.asked.StatusAt(now) == c.asked.Status || !slices.ContainsFunc(c.batch.Approvals, open) {
+	if c.asked == nil || c.asked.StatusAt(now) == c.asked.Status {
 		return c
 	}
 	then, asked := *c, *c.asked
