@@ -121,11 +121,11 @@ func (s *Server) parts(t *turn, d Dialect, reader approvals.UserID) []map[string
 				}
 			case agentrun.CallPart:
 				if c := t.find(p.ID); c != nil {
-					all = append(all, c.at(now).part(d, now))
+					all = append(all, c.part(d, now))
 				}
 			case agentrun.ProviderCall:
 				if c := t.find(p.ID); c != nil {
-					all = append(all, c.at(now).part(d, now))
+					all = append(all, c.part(d, now))
 				}
 			}
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -56,23 +55,6 @@ func TestWhatIsOverButNotStoredYetIsNotToldAsADenialByAPerson(t *testing.T) {
 	out := w.tell(turn, now)
 	require.Contains(t, types(out), typeApprovalResponse)
 	require.Equal(t, approvals.ExpiredMessage, out[len(out)-1].Reason)
-}
-
-// A page that is loaded in that moment shows the call as answered: with a call that nobody
-// is asked about it would never send the answers to the others of its step.
-func TestAPageShowsACallThatIsOverButNotStoredYetAsAnswered(t *testing.T) {
-	now := time.Now()
-	asked := approvals.Approval{Call: approvals.CallRef{ID: "c", Name: "del"}, Status: approvals.Pending, Requirement: approvals.Requirement{Deadline: now}}
-	made := &call{id: "c", name: "del", batch: approvals.Batch{ID: "batch-01-x", Approvals: []approvals.Approval{asked, {Status: approvals.Pending}}}, asked: &asked}
-	turn := &turn{head: "run-01-x", waits: true, people: true, steps: []*step{{
-		calls: []*call{made}, response: agentrun.Response{Parts: []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "del"}}}},
-	}}}
-	page := &Server{c: Config{Now: func() time.Time { return now }}}
-	shown := page.parts(turn, V7, "U")
-	require.Equal(t, stateResponded, shown[1]["state"])
-	require.Equal(t, map[string]any{"id": made.approval(), "approved": false, "reason": approvals.ExpiredMessage}, shown[1]["approval"])
-	require.Equal(t, statusExpired, shown[2]["data"].(*approvalData).Status)
-	require.Equal(t, approvals.Pending, asked.Status)
 }
 
 // A reason must not reorder what a page writes beside it.

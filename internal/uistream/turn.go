@@ -75,19 +75,6 @@ func (c *call) ahead() bool {
 	return c.asked != nil && c.result == nil && c.asked.Status.Settled() && !c.batch.Settled() && !c.asked.InDoubt()
 }
 
-// at is the call as it stands at this time. One whose deadline has passed is expired, as
-// its data says, also before that is stored: a page that is loaded in between would show
-// it as one that nobody is asked about, and never send the answers to the others.
-func (c *call) at(now time.Time) *call {
-	if c.asked == nil || c.asked.StatusAt(now) == c.asked.Status {
-		return c
-	}
-	then, asked := *c, *c.asked
-	asked.Status = asked.StatusAt(now)
-	then.asked = &asked
-	return &then
-}
-
 // find returns the call with the id.
 func (t *turn) find(id approvals.ToolCallID) *call {
 	for _, s := range t.steps {
