@@ -24,6 +24,7 @@ type forgetful struct {
 	always         bool        // no session lives until a call
 	status         int         // with which it says so, 404 if zero
 	refuses        bool        // calls, though it knows the session
+	fails400       bool        // it runs calls, and answers them and a ping with errors under HTTP 400
 	tells          bool        // and it says so in an error of JSON-RPC, at which the SDK keeps the session
 }
 
@@ -40,6 +41,14 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case json.NewDecoder(r.Body).Decode(&m) != nil:
 		w.WriteHeader(http.StatusBadRequest)
 		return
+	case f.fails400 && (m.Method == "tools/call" || m.Method == "ping"):
+		if m.Method == "tools/call" {
+			f.calls.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"paid, but there is no receipt"}}`, m.ID)
+		return
 	case f.refuses && m.Method == "tools/call":
 		f.calls.Add(1)
 		w.WriteHeader(http.StatusBadRequest)
@@ -48,7 +57,11 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(cmp.Or(f.status, http.StatusNotFound))
 		if f.tells {
-			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Session not found"}}`, m.ID)
+			id := string(m.ID)
+			if f.status != 0 {
+				id = "null" // it has not read the request
+			}
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Session not found"}}`, id)
 		}
 		return
 	case len(m.ID) == 0:
@@ -112,6 +125,17 @@ func TestACallThatIsRefusedIsNotMadeInANewSession(t *testing.T) {
 		require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 400")
 		require.EqualValues(t, calls+1, f.calls.Load())
 	}
+}
+
+// A server can answer a call that it ran with an error under HTTP 400, and know no ping.
+func TestACallThatWasAnsweredWithAnErrorIsNotMadeAgain(t *testing.T) {
+	f := &forgetful{fails400: true}
+	page := httptest.NewServer(f)
+	t.Cleanup(page.Close)
+	r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+	_, err := r.call("srv.pay", `{}`)
+	require.ErrorContains(t, err, "paid, but there is no receipt")
+	require.EqualValues(t, 1, f.calls.Load())
 }
 
 // The client has no stream that would end when another program takes the place of the

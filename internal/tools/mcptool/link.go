@@ -126,10 +126,11 @@ func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
 }
 
 // isForgotten reports whether the server does not know the session any more, and then has
-// another one opened. It is asked after a request was refused with HTTP 400: the SDKs for
-// Python and Go answered that for a long time where MCP wants 404, as do servers that were
-// written after the examples of the SDK for TypeScript. A ping with the same session is
-// refused too, and does nothing.
+// another one opened. It is asked after a request was refused with HTTP 400 and without an
+// answer that has the id of the request: the SDK for Python and mcp-go sent that for a
+// long time where MCP wants 404, and servers that were written after the examples of the
+// SDK for TypeScript still do. They refuse a ping in the same session alike. A server that
+// answers the ping, if only with an error, has read it, and knows the session.
 // https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
 func (l *link) isForgotten(ctx context.Context) bool {
 	if l.session.ID() == "" {
@@ -138,7 +139,7 @@ func (l *link) isForgotten(ctx context.Context) bool {
 	ctx, e, meta := l.tap.begin(ctx)
 	defer l.tap.end(e)
 	_ = l.session.Ping(ctx, &mcp.PingParams{Meta: meta}) // the status says how it ended
-	if _, _, status := e.outcome(); status != http.StatusBadRequest && status != http.StatusNotFound {
+	if answered, _, status := e.outcome(); answered != nil || status != http.StatusBadRequest && status != http.StatusNotFound {
 		return false
 	}
 	l.spend()
