@@ -306,8 +306,8 @@ func TestAKeyThatIsNotForSignaturesOrTooWeakProvesNobody(t *testing.T) {
 	}
 }
 
-// A key that can't have signed with the algorithm of a token leaves no choice between the
-// others, also if an issuer does not say of its keys what they are for.
+// A key that can't have signed with the algorithm of a token is no choice beside the one
+// that can, also if an issuer does not say of its keys what they are for.
 func TestAKeyOfAnotherKindDoesNotHideTheOthers(t *testing.T) {
 	for name, id := range map[string]string{"a token without an id": "", "one id for all kinds": "k"} {
 		i := newIssuer(t)
