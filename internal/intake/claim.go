@@ -53,9 +53,12 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
 		return Claim{}, cmp.Or(s.c.Agrees(ctx), ErrTooLate)
 	}
-	tool := approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args}
+	tool, kept := approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args}, rec.Calls[i]
+	if kept.NowAsks { // on any replica, whatever its policy says by now: the call has no place any more
+		s.c.Runner.Unclear(ctx, x.remote, tool)
+		return Claim{}, fmt.Errorf("claim call %q: %w", string(call), ErrNowAsks)
+	}
 	err = s.c.Runner.Clear(ctx, x.remote, tool)
-	kept := rec.Calls[i]
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		kept.Refused, kept.RefusedBy, kept.RefusedAt = cmp.Or(refused.Reason, "The policy refuses it."), refused.Rule, now.UTC()
 		x.rec = rec.with(i, kept)

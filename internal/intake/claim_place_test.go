@@ -72,3 +72,18 @@ func TestACallThatIsRefusedAtItsClaimGivesItsPlaceBack(t *testing.T) {
 	require.ErrorIs(t, err, approvals.ErrRefused)
 	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("y", "counted")).Calls[0].Outcome)
 }
+
+// A call that people would be asked about by now gives its place to the one that is handed
+// in instead, and is not claimed any more, whatever a policy says later.
+func TestACallThatWouldBeAskedAboutIsNotClaimedLater(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.policy.day = 1
+	r := w.ask(ask("x", "counted"))
+	p := &turning{rules: w.policy, asked: 1, then: func(context.Context) approvals.Ruling { return approvals.Ask{Requirement: needs("bob")} }}
+	_, err := w.other(p).Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrNowAsks)
+	_, err = w.other(w.policy).Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrNowAsks)
+	require.True(t, w.get(r.ID).Calls[0].ClaimedAt.IsZero())
+	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("y", "counted")).Calls[0].Outcome)
+}
