@@ -364,7 +364,10 @@ func TestAnEchoOfACallThatExpiredIsNotAnsweredAsIfItCameTooLate(t *testing.T) {
 	c := newWorld(t).client(alice)
 	message, asked := c.ask("brief:a del:b")
 	at := "/api/chat/" + c.chat
-	require.Eventually(t, func() bool { return strings.Contains(body(t, c.do(http.MethodGet, at, nil)), `"status":"expired"`) }, waitTime, tick)
+	require.Eventually(t, func() bool { // that it expired is stored
+		shown := body(t, c.do(http.MethodGet, at, nil))
+		return strings.Contains(shown, `"status":"expired"`) && strings.Contains(shown, `"approval-responded"`)
+	}, waitTime, tick)
 	var now struct{ Messages []struct{ Parts []object } }
 	require.NoError(t, json.Unmarshal([]byte(body(t, c.do(http.MethodGet, at, nil))), &now))
 	var echo object
