@@ -125,25 +125,23 @@ func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// isForgotten reports whether the server does not know the session any more, and then has
-// another one opened. It is asked after a request was refused with HTTP 400 and without an
-// answer that has the id of the request: the SDK for Python and mcp-go sent that for a
-// long time where MCP wants 404, and servers that were written after the examples of the
-// SDK for TypeScript still do. They refuse a ping in the same session alike. A server that
-// answers the ping, if only with an error, has read it, and knows the session.
+// checkSession has another session opened if the server refuses a ping in this one. It is
+// called after a call was refused with HTTP 400: the SDK for Python and mcp-go sent that for
+// a long time for a session that they do not know, where MCP wants 404, and servers that
+// were written after the examples of the SDK for TypeScript still do. That call is not made
+// again, because 400 can also mean that it failed. A server that answers the ping, if only
+// with an error, knows the session.
 // https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
-func (l *link) isForgotten(ctx context.Context) bool {
+func (l *link) checkSession(ctx context.Context) {
 	if l.session.ID() == "" {
-		return false
+		return
 	}
 	ctx, e, meta := l.tap.begin(ctx)
 	defer l.tap.end(e)
 	_ = l.session.Ping(ctx, &mcp.PingParams{Meta: meta}) // the status says how it ended
-	if answered, _, status := e.outcome(); answered != nil || status != http.StatusBadRequest && status != http.StatusNotFound {
-		return false
+	if answered, _, status := e.outcome(); answered == nil && (status == http.StatusBadRequest || status == http.StatusNotFound) {
+		l.spend()
 	}
-	l.spend()
-	return true
 }
 
 // explain returns an error without secrets, and with the last words of the

@@ -113,7 +113,7 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: tools.Arguments(c)})
 	answered, left, status := e.outcome()
 	switch {
-	case e.forgotten(), answered == nil && status == http.StatusBadRequest && l.isForgotten(limited):
+	case e.forgotten():
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case answered != nil:
 		result, err := t.server.config.read(answered)
@@ -133,6 +133,9 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		}
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence("the server could not be reached")}
 	case refusals[status]:
+		if status == http.StatusBadRequest {
+			l.checkSession(limited)
+		}
 		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case status != 0:
 		return agentrun.Result{}, true, unsure("The server answered with the HTTP status %d.", status)
