@@ -49,9 +49,9 @@ func (r *Runner) Clear(ctx context.Context, remote RemoteRun, call approvals.Too
 // Unclear gives the place of a call in the ledger back. Call it once it is stored that
 // the call is not executed: while another of its executor's claims may still count, the
 // place may be that of a call that runs.
-func (r *Runner) Unclear(ctx context.Context, remote RemoteRun, call approvals.ToolCall) {
+func (r *Runner) Unclear(ctx context.Context, run Run, call approvals.ToolCall) {
 	if t := r.tally(); t.counts() && t.ledger != nil {
-		t.leave(ctx, remote.Run, call, r.c.Log)
+		t.leave(ctx, run, call, r.c.Log)
 	}
 }
 

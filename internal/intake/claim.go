@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -48,6 +49,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		s.show(ctx, x, call)
 		return Claim{}, &ClaimedError{At: st.ClaimedAt}
 	case st.Outcome != OutcomeAllowed && st.Outcome != OutcomeApproved:
+		s.giveBack(ctx, x.remote.Run, rec)
 		s.stop(ctx, x, call)
 		return Claim{}, &OutcomeError{Outcome: st.Outcome, Reason: st.Reason}
 	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
@@ -55,7 +57,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	}
 	tool, kept := approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args}, rec.Calls[i]
 	if kept.NowAsks { // on any replica, whatever its policy says by now: the call has no place any more
-		s.c.Runner.Unclear(ctx, x.remote, tool)
+		s.giveBack(ctx, x.remote.Run, rec)
 		return Claim{}, fmt.Errorf("claim call %q: %w", string(call), ErrNowAsks)
 	}
 	err = s.c.Runner.Clear(ctx, x.remote, tool)
@@ -65,16 +67,17 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
 			err = unsaved // it may be claimed yet; if this was stored all the same, the next claim shows it
 		} else {
-			s.c.Runner.Unclear(ctx, x.remote, tool)
+			s.giveBack(ctx, x.remote.Run, x.rec)
 			s.stop(ctx, x, call)
 		}
 	}
 	if errors.Is(err, ErrNowAsks) {
 		kept.NowAsks = true
-		if unsaved := s.save(ctx, string(id), recordMemo, rec.with(i, kept), version); unsaved != nil {
+		x.rec = rec.with(i, kept)
+		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
 			err = unsaved
 		} else {
-			s.c.Runner.Unclear(ctx, x.remote, tool)
+			s.giveBack(ctx, x.remote.Run, x.rec)
 		}
 	}
 	if err != nil {
@@ -247,6 +250,17 @@ func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) 
 		}
 	}
 	s.conclude(ctx, x, approvals.Conclusion{Call: call, Execution: e})
+}
+
+// giveBack gives back the places of the day of the calls that the policy stopped at their
+// claim, as it is stored. It may be repeated: a process can end between the two, and a
+// delivery can enter such a call once more.
+func (s *Service) giveBack(ctx context.Context, run agentrun.Run, rec record) {
+	for _, kept := range rec.Calls {
+		if kept.Refused != "" || kept.NowAsks {
+			s.c.Runner.Unclear(ctx, run, approvals.ToolCall{ID: kept.ID})
+		}
+	}
 }
 
 // stop puts on the card, and in the facts, that the policy refused a call that people

@@ -87,3 +87,17 @@ func TestACallThatWouldBeAskedAboutIsNotClaimedLater(t *testing.T) {
 	require.True(t, w.get(r.ID).Calls[0].ClaimedAt.IsZero())
 	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("y", "counted")).Calls[0].Outcome)
 }
+
+// Nor does one that is refused before the answers of its request are delivered, which enters
+// the calls that people approved.
+func TestACallThatIsRefusedBeforeItsDeliveryGivesItsPlaceBack(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.policy.day = 1
+	r := w.ask(ask("x", "drop"))
+	w.approve(r, "c0")
+	p := &turning{rules: w.policy, asked: 1, then: func(context.Context) approvals.Ruling { return approvals.Refuse{Reason: "frozen"} }}
+	_, err := w.other(p).Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrRefused)
+	require.NoError(t, w.runner.Deliver(ctx, r.Batch))
+	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("y", "counted")).Calls[0].Outcome)
+}

@@ -43,7 +43,7 @@ type Runner interface {
 	Admit(ctx context.Context, memo agentrun.MemoChange, all ...*agentrun.Admission) error
 	Remote(ctx context.Context, id approvals.RunID) (agentrun.RemoteRun, error)
 	Clear(ctx context.Context, r agentrun.RemoteRun, call approvals.ToolCall) error
-	Unclear(ctx context.Context, r agentrun.RemoteRun, call approvals.ToolCall)
+	Unclear(ctx context.Context, run agentrun.Run, call approvals.ToolCall)
 }
 
 // Desk moves batches; [approvals.Desk] does.
@@ -138,14 +138,18 @@ func DeliverReads(run approvals.RunID) []approvals.MemoKey {
 	return []approvals.MemoKey{{ID: string(run), Surface: recordMemo}}
 }
 
-// Deliver is the [agentrun.Deliverer] of [Executor]. Where answers are fetched
-// there is nothing to do; a webhook endpoint gets a message.
+// Deliver is the [agentrun.Deliverer] of [Executor]. A webhook endpoint gets
+// a message; where answers are fetched nobody is told. A call that was refused at its
+// claim before the runner entered it takes no place of the day.
 func (s *Service) Deliver(ctx context.Context, d agentrun.Delivery) error {
 	s.counters.of(d.Run.Agent).ended(d.Run.ID)
+	rec, _, err := s.record(ctx, d.Run.ID)
+	if err == nil {
+		s.giveBack(ctx, d.Run, rec)
+	}
 	if s.c.Notify == nil {
 		return nil
 	}
-	rec, _, err := s.record(ctx, d.Run.ID)
 	if err != nil || rec.Notify == "" {
 		return err
 	}
