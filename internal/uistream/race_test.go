@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,4 +89,45 @@ func TestARefusedAnswerShowsTheArgumentsOfTheApprovalThatItNames(t *testing.T) {
 	require.NotEqual(t, asked["c0.0.0"], p.Approval.ApprovalID)
 	require.JSONEq(t, `{"path":"b"}`, p.Approval.Arguments)
 	require.Empty(t, c.executed())
+}
+
+// later replaces the server by one at whose clock these hours have passed, before the
+// deadlines of that time are due anywhere else.
+func (c *client) later(hours int) {
+	c.Helper()
+	config := c.config
+	config.Now = func() time.Time { return time.Now().Add(time.Duration(hours) * time.Hour) }
+	config.Desk = approvals.NewDesk(c.store, rules{}, nil, config.Now)
+	chats, err := uistream.New(config)
+	require.NoError(c, err)
+	c.Cleanup(chats.Drain)
+	c.http.Config.Handler = chats
+}
+
+// A client that loads a chat between a deadline and the moment when that is due has to see
+// the call as answered, or it never sends the answers to the others of its step.
+func TestAClientThatLoadsAChatRightAfterADeadlineCanAnswerTheOtherCalls(t *testing.T) {
+	for name, row := range map[string]struct {
+		load  func(c *client) string
+		shows string
+	}{
+		"page":   {func(c *client) string { return body(c.T, c.do(http.MethodGet, "/api/chat/"+c.chat, nil)) }, approvals.ExpiredMessage},
+		"stream": {func(c *client) string { return short(c.replay().all()) }, "tool-approval-request c0.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newWorld(t).client(alice)
+			message, asked := c.ask("hour:a del:b")
+			c.later(2)
+			require.Contains(t, row.load(c), row.shows)
+			b, err := c.store.Batch(t.Context(), approvals.BatchID(strings.Split(asked["c0.0.0"], ".")[0]))
+			require.NoError(t, err)
+			require.Equal(t, approvals.Expired, b.Approvals[0].Status)
+			echo := responded("hour", "c0.0.0", asked["c0.0.0"], false, "a")
+			echo["approval"].(object)["reason"] = approvals.ExpiredMessage
+			got := short(read(t, c.answer(message, echo, responded("del", "c0.0.1", asked["c0.0.1"], true, "b"))).all())
+			require.Contains(t, got, "c0.0.0 expired")
+			require.NotContains(t, got, "The time to decide is over")
+			require.Equal(t, []string{`del{"path":"b"}`}, c.executed())
+		})
+	}
 }

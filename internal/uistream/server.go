@@ -37,6 +37,7 @@ type Desk interface {
 	Case(ctx context.Context, b approvals.Batch, call approvals.ToolCallID, shown approvals.Digest, who approvals.Resolver) (approvals.Case, error)
 	DecideCase(ctx context.Context, c approvals.Case, r approvals.RequestID, v approvals.Verdict, reason string) (approvals.Case, error)
 	Confirm(ctx context.Context, b approvals.Batch) error
+	Tick(ctx context.Context, id approvals.BatchID) error
 }
 
 // Tools says what the tools of the agents declare.
@@ -135,7 +136,7 @@ func New(c Config) (*Server, error) {
 	c.Look = cmp.Or(c.Look, 3*time.Second)
 	c.Streams = cmp.Or(c.Streams, 100)
 	s := &Server{c: c, routes: http.NewServeMux(), cross: http.NewCrossOriginProtection(), streams: map[approvals.UserID]int{}, ended: make(chan struct{})}
-	s.turns = turns{runs: c.Runs, desk: c.Desk, tools: c.Tools}
+	s.turns = turns{runs: c.Runs, desk: c.Desk, tools: c.Tools, now: c.Now}
 	for pattern, handle := range map[string]func(caller) error{
 		"POST " + Path:                                s.post,
 		"GET " + Path + "/{id}":                       s.history,

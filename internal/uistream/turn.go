@@ -92,6 +92,7 @@ type turns struct {
 	runs  Runs
 	desk  Desk
 	tools Tools
+	now   func() time.Time
 }
 
 // headOf returns the first run of the turn that a run belongs to.
@@ -259,7 +260,7 @@ func (ts turns) deferred(ctx context.Context, t *turn, run agentrun.Run) (*agent
 	if run.Status != agentrun.RunDeferred {
 		return nil, nil
 	}
-	b, err := ts.desk.Batch(ctx, run.Deferred)
+	b, err := ts.current(ctx, run.Deferred)
 	if err != nil {
 		return nil, err
 	}
@@ -290,6 +291,21 @@ func (ts turns) deferred(ctx context.Context, t *turn, run agentrun.Run) (*agent
 		return nil, nil
 	}
 	return &next, err
+}
+
+// current is a batch in which what is overdue has expired. Until that is stored, nobody can
+// decide such a call and no client may show it as decided, so a client that loads the turn
+// meanwhile would never send the answers to the other calls of its step.
+func (ts turns) current(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+	b, err := ts.desk.Batch(ctx, id)
+	now := ts.now()
+	if err != nil || !slices.ContainsFunc(b.Approvals, func(a approvals.Approval) bool { return a.StatusAt(now) != a.Status }) {
+		return b, err
+	}
+	if err := ts.desk.Tick(ctx, id); err != nil {
+		return approvals.Batch{}, err
+	}
+	return ts.desk.Batch(ctx, id)
 }
 
 // end notes how the last run stands.

@@ -189,6 +189,8 @@ func (rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, er
 		one.Separation = true
 	case "brief":
 		one.Deadline = time.Now().Add(50 * time.Millisecond)
+	case "hour":
+		one.Deadline = time.Now().Add(time.Hour)
 	case "bobs":
 		one.Quorums[0].From.Users = []approvals.UserID{bob}
 	case "why":
@@ -272,7 +274,7 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 	w.store, err = state.Open(t.Context(), state.Options{Client: redisClient, Prefix: rand.Text()})
 	require.NoError(t, err)
 	agent := agentrun.Agent{Name: "ops", Model: script{w.typist}}
-	for _, name := range []string{"free", "del", "two", "sep", "brief", "bobs", "why", "never", "breaks", "links", "secret", "checked"} {
+	for _, name := range []string{"free", "del", "two", "sep", "brief", "hour", "bobs", "why", "never", "breaks", "links", "secret", "checked"} {
 		spec := agentrun.Spec{Name: name, Kind: agentrun.KindFunction, Schema: json.RawMessage(`{"type":"object"}`), MaxRetries: 3}
 		if name == "secret" {
 			spec.WriteOnly = []string{"/path"}
