@@ -6,10 +6,9 @@ import (
 )
 
 const (
-	// maxSending is how many messages a process sends to one endpoint at once: half
-	// of those that it sends in total, so that a receiver that does not answer does
-	// not delay the messages for all others.
-	maxSending = 8
+	// maxTotal is how many messages a process sends at once, because it has as many
+	// workers for them.
+	maxTotal = 16
 	// busyFor is the pause of a message whose endpoint has as many.
 	busyFor = time.Second
 )
@@ -20,12 +19,18 @@ type sending struct {
 	by map[[2]string]int
 }
 
-// begin counts a message, unless its endpoint has as many as it may.
+// begin counts a message, unless its endpoint has as many as it may: not more than are
+// free for others. So receivers that do not answer, also several of them, do not delay
+// the messages for all others.
 func (s *sending) begin(m stored) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := [2]string{m.Agent, m.Endpoint}
-	if s.by[key] >= maxSending {
+	free := maxTotal
+	for _, n := range s.by {
+		free -= n
+	}
+	if s.by[key] >= free {
 		return false
 	}
 	if s.by == nil {

@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,17 +14,17 @@ import (
 	"github.com/countersign/countersign/internal/webhook"
 )
 
-// A stuck sender does not come back from an endpoint until it is let go.
+// A stuck sender does not come back from the endpoints with this path until it is let go.
 type stuck struct {
 	outbox.Sender
 
-	url   string
+	path  string
 	sends chan struct{}
 	until chan struct{}
 }
 
 func (s stuck) Send(ctx context.Context, e webhook.Endpoint, m webhook.Message) webhook.Outcome {
-	if e.URL == s.url {
+	if strings.HasSuffix(e.URL, s.path) {
 		s.sends <- struct{}{}
 		<-s.until
 	}
@@ -35,7 +36,7 @@ func (s stuck) Send(ctx context.Context, e webhook.Endpoint, m webhook.Message) 
 func TestAReceiverThatDoesNotAnswerHoldsNobodyElseUp(t *testing.T) {
 	w := newWorld(t)
 	w.urls["slow"], w.urls["ci"] = w.hook.URL+"/slow", w.hook.URL
-	s := stuck{w.sender, w.urls["slow"], make(chan struct{}, 32), make(chan struct{})}
+	s := stuck{w.sender, "/slow", make(chan struct{}, 32), make(chan struct{})}
 	o := w.open(w.store, s)
 	var working sync.WaitGroup
 	for i := range 8 {
@@ -54,6 +55,33 @@ func TestAReceiverThatDoesNotAnswerHoldsNobodyElseUp(t *testing.T) {
 	working.Wait()
 	require.NoError(t, o.Reconcile(t.Context(), late))
 	require.Len(t, w.hook.arrivals(), 10, "and none was lost")
+}
+
+func TestSeveralReceiversThatDoNotAnswerHoldNobodyElseUp(t *testing.T) {
+	w := newWorld(t)
+	s := stuck{w.sender, "/slow", make(chan struct{}), make(chan struct{})}
+	o := w.open(w.store, s)
+	var working sync.WaitGroup
+	sending := 0
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.urls[name] = w.hook.URL + "/" + name + "/slow"
+		for i := range 8 {
+			id, waits := w.put(fmt.Sprint(name, i), name), make(chan error, 1)
+			working.Go(func() { waits <- o.Reconcile(t.Context(), id) })
+			select {
+			case <-s.sends:
+				sending++
+			case err := <-waits:
+				require.Equal(t, time.Second, w.waitOf(err))
+			}
+		}
+	}
+	require.Less(t, sending, 16)
+	require.NoError(t, o.Reconcile(t.Context(), w.put("late", "ci")))
+	require.Len(t, w.hook.arrivals(), 1)
+	close(s.until)
+	working.Wait()
+	require.Len(t, w.hook.arrivals(), 1+sending)
 }
 
 // What is counted is counted down, however an attempt ends.
