@@ -404,6 +404,46 @@ func TestATokenOfANewKeyIsNotRefusedWhileTheKeysCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, prove("other", fresh), bearer.ErrRefused)
 }
 
+// A token need not name a key, and an issuer can give the id of one to another.
+func TestAKeyThatReplacesAnotherUnderItsIDIsLookedFor(t *testing.T) {
+	for _, id := range []string{"", "k"} {
+		i := newIssuer(t)
+		old := i.key(id, jose.EdDSA)
+		w := newWorld(withJWT(i.server.URL))
+		require.NoError(t, w.proves(i, id, old))
+		i.keys.Keys = nil
+		fresh := i.key(id, jose.EdDSA)
+		require.ErrorIs(t, w.proves(i, id, fresh), bearer.ErrRefused, "the issuer was asked just now")
+		w.now = w.now.Add(time.Minute)
+		require.NoError(t, w.proves(i, id, fresh))
+		require.ErrorIs(t, w.proves(i, id, old), bearer.ErrRefused)
+		require.EqualValues(t, 2, i.asked.Load(), "not for each token that no key has signed")
+
+		i.down.Store(true)
+		w.now = w.now.Add(time.Minute)
+		require.ErrorIs(t, w.proves(i, id, old), bearer.ErrUnavailable, "there may be a newer one")
+		require.NoError(t, w.proves(i, id, fresh))
+	}
+}
+
+// Such a token proves nothing, so anyone can send as many as they like.
+func TestATokenOfAnIssuerWithoutKeysDoesNotFillTheLog(t *testing.T) {
+	i := newIssuer(t)
+	i.down.Store(true)
+	key := i.key("k", jose.EdDSA)
+	for _, keys := range []string{i.server.URL, filepath.Join(t.TempDir(), "none")} {
+		w := newWorld(withJWT(keys))
+		for range 100 {
+			require.ErrorIs(t, w.proves(i, "k", key), bearer.ErrUnavailable)
+		}
+		require.Equal(t, 1, strings.Count(w.log.String(), "cannot read the keys of an issuer"), w.log.String())
+		require.Contains(t, w.log.String(), "from="+keys)
+		w.now = w.now.Add(time.Minute)
+		require.ErrorIs(t, w.proves(i, "k", key), bearer.ErrUnavailable)
+		require.Equal(t, 2, strings.Count(w.log.String(), "cannot read the keys of an issuer"))
+	}
+}
+
 // An answer that is no JWKS takes no key away; one that has none does.
 func TestAnAnswerWithoutKeysIsAFailure(t *testing.T) {
 	i := newIssuer(t)
@@ -421,6 +461,7 @@ func TestAnAnswerWithoutKeysIsAFailure(t *testing.T) {
 		i.says.Store(none)
 		w.now = w.now.Add(11 * time.Minute)
 		require.ErrorIs(t, prove("known"), bearer.ErrRefused, none)
+		require.Contains(t, w.log.String(), "it is not signed with a key of its issuer, which has 0")
 	}
 }
 

@@ -8,9 +8,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -45,14 +43,12 @@ func (p *prover) readJWT(r *http.Request, token string) (parsed *jwt.JSONWebToke
 }
 
 // claims returns the claims of a token, if a key of its issuer has signed it, they match
-// and it has not ended. It reads more of them, too. issuer says in the log whose keys
-// cannot be read.
-func (p *prover) claims(ctx context.Context, from string, token *jwt.JSONWebToken, matches func(jwt.Claims) bool, issuer slog.Attr, more ...any) (claims jwt.Claims, err error) {
-	err = p.keys.verify(ctx, from, token, append(more, &claims)...)
-	if errors.Is(err, ErrUnavailable) {
-		p.log.ErrorContext(ctx, "cannot read the keys of an issuer", issuer, slog.Any("err", err))
-		return claims, ErrUnavailable
-	}
+// and it has not ended. It reads more of them, too.
+func (p *prover) claims(ctx context.Context, from string, token *jwt.JSONWebToken, matches func(jwt.Claims) bool, more ...any) (claims jwt.Claims, err error) {
+	header := token.Headers[0]
+	err = p.keys.verify(ctx, from, header.KeyID, header.Algorithm, func(key jose.JSONWebKey) bool {
+		return token.Claims(key.Key, append(more, &claims)...) == nil
+	})
 	if err == nil && !matches(claims) {
 		err = ErrRefused
 	}
@@ -68,25 +64,13 @@ func (g *Guard) byJWT(ctx context.Context, agents []Agent, token *jwt.JSONWebTok
 		if a.JWT == nil || !a.JWT.matches(said) {
 			continue
 		}
-		if _, err := g.claims(ctx, a.JWT.Keys, token, a.JWT.matches, slog.String("agent", a.Client.Name)); err != nil {
+		if _, err := g.claims(ctx, a.JWT.Keys, token, a.JWT.matches); err != nil {
 			return Agent{}, err
 		}
 		a.Client.Credential = a.JWT.id()
 		return a, nil
 	}
 	return Agent{}, ErrRefused
-}
-
-// verify reads the claims of a token if a key of its issuer has signed it.
-func (k *keyring) verify(ctx context.Context, from string, token *jwt.JSONWebToken, claims ...any) error {
-	key, err := k.find(ctx, from, token.Headers[0].KeyID, token.Headers[0].Algorithm)
-	if err != nil {
-		return err
-	}
-	if token.Claims(key.Key, claims...) != nil {
-		return ErrRefused
-	}
-	return nil
 }
 
 // valid refuses a token that has ended, never ends or does not begin yet.

@@ -20,7 +20,7 @@ import (
 )
 
 // How long fetched keys are used: without looking again; at least between two
-// looks for a key that is not among them, so that a made-up id costs the issuer
+// looks for a key that is not among them, so that a made-up token costs the issuer
 // nothing; and at most while the issuer does not answer, because a key that it
 // took away must end.
 const (
@@ -48,6 +48,7 @@ type keySet struct {
 	read  time.Time   // when they were
 	tried time.Time   // when that was tried last
 	told  time.Time   // when the log last said that it failed
+	lacks time.Time   // when the log last said that a token could not be judged because of that
 	wrong error       // why it did
 	about os.FileInfo // of a file, as it was read last
 
@@ -60,14 +61,18 @@ type keptKeys struct {
 	until time.Time
 }
 
-// find returns the key of an issuer that verifies a token.
-func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JSONWebKey, error) {
+// verify reports whether the key of an issuer that a token names has signed it. A key that
+// has not may be an old one: an issuer can give its id to another, and a token need not
+// name any.
+func (k *keyring) verify(ctx context.Context, from, id, algorithm string, signed func(jose.JSONWebKey) bool) error {
+	verified := func(by jose.JSONWebKeySet) bool {
+		key, ok := chosen(by, id, algorithm)
+		return ok && signed(key)
+	}
 	s := k.set(from)
 	if !s.mu.TryLock() {
-		if kept := s.meanwhile.Load(); kept != nil && k.now().Before(kept.until) {
-			if key, ok := chosen(kept.keys, id, algorithm); ok {
-				return key, nil
-			}
+		if kept := s.meanwhile.Load(); kept != nil && k.now().Before(kept.until) && verified(kept.keys) {
+			return nil
 		}
 		s.mu.Lock()
 	}
@@ -80,23 +85,27 @@ func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JS
 			k.log.WarnContext(ctx, "cannot read the keys of an issuer again; those that were read count for now",
 				slog.String("from", from), slog.Time("until", s.read.Add(keysStale)), slog.Any("err", err))
 		}
-		if key, ok := chosen(s.keys, id, algorithm); ok {
-			return key, nil
+		if verified(s.keys) {
+			return nil
 		}
 		if now.Sub(s.tried) >= keysAgain { // the issuer may have a new one
 			err = s.refresh(ctx, k, from, now, 0)
-			if key, ok := chosen(s.keys, id, algorithm); ok {
-				return key, nil
+			if verified(s.keys) {
+				return nil
 			}
 		}
 		if err == nil {
 			err = s.wrong
 		}
 		if err == nil {
-			return jose.JSONWebKey{}, ErrRefused
+			return fmt.Errorf("%w: it is not signed with a key of its issuer, which has %d", ErrRefused, len(s.keys.Keys))
 		}
 	}
-	return jose.JSONWebKey{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if now.Sub(s.lacks) >= keysAgain { // anyone can send such tokens
+		s.lacks = now
+		k.log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("from", from), slog.Any("err", err))
+	}
+	return ErrUnavailable
 }
 
 func (k *keyring) set(from string) *keySet {

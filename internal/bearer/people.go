@@ -101,7 +101,7 @@ func (g *People) byJWT(ctx context.Context, token *jwt.JSONWebToken, said jwt.Cl
 			return c.Issuer == i.Issuer && c.Audience.Contains(i.Audience) && c.Subject != ""
 		}
 		var who identity
-		claims, err := g.claims(ctx, i.Keys, token, matches, slog.String("issuer", i.Issuer), &who)
+		claims, err := g.claims(ctx, i.Keys, token, matches, &who)
 		if err != nil {
 			return Person{}, err
 		}
