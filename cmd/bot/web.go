@@ -80,6 +80,9 @@ func (w *webPeople) Prove(r *http.Request) (approvals.UserID, error) {
 	if errors.Is(err, bearer.ErrMissing) || errors.Is(err, bearer.ErrRefused) {
 		return "", &uistream.RefusedError{Status: http.StatusUnauthorized, Words: "Sign in: the request has no credential that proves who you are."}
 	}
+	if errors.Is(err, bearer.ErrUnavailable) {
+		return "", &uistream.RefusedError{Status: http.StatusServiceUnavailable, Words: "Your credential can't be checked now, because the keys of its issuer cannot be read. Nothing changed. Try again in a moment."}
+	}
 	if err != nil {
 		return "", err
 	}

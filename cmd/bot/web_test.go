@@ -8,12 +8,16 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +29,10 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/state/statetest"
+	"github.com/countersign/countersign/internal/uistream"
 )
 
 // A webChat is a chat of a person as a frontend of their own has it.
@@ -403,4 +409,19 @@ func TestCheckAndStartWarnOfStaticTokensForPeople(t *testing.T) {
 	require.True(t, slices.ContainsFunc(found, func(f doctor.Finding) bool {
 		return f.Mark == doctor.IsWarning && strings.Contains(f.Text, want) && f.Advice == "in production, use web.issuers"
 	}), "%v", found)
+}
+
+// It is not the credential that is wrong, and nothing can have happened.
+func TestAPersonLearnsThatTheKeysOfTheirIssuerCannotBeRead(t *testing.T) {
+	people := &webPeople{proof: bearer.NewPeople(bearer.PeopleConfig{
+		Tokens: func() []bearer.Token { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Issuers: []bearer.Issuer{{Issuer: "i", Audience: "a", Keys: filepath.Join(t.TempDir(), "none")}},
+	})}
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.Header.Set("Authorization", "Bearer eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJpIiwiYXVkIjoiYSIsInN1YiI6InMifQ.c2ln")
+	_, err := people.Prove(r)
+	refused, ok := errors.AsType[*uistream.RefusedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, http.StatusServiceUnavailable, refused.Status)
+	require.Contains(t, refused.Words, "the keys of its issuer cannot be read. Nothing changed.")
 }
