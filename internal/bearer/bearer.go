@@ -119,11 +119,15 @@ func (g *Guard) Prove(r *http.Request) (Agent, error) {
 	return a, g.refused(r, err, "a request proved no agent")
 }
 
-// Proves reports whether the request still proves the agent: its token may have
-// been taken away, and a JSON Web Token ends.
-func (g *Guard) Proves(r *http.Request, a Agent) bool {
+// Still returns why the request does not prove the agent any more, and nil if it does: its
+// token may have been taken away, and a JSON Web Token ends. The errors are those of
+// [Guard.Prove]; not each of them says that the token is wrong.
+func (g *Guard) Still(r *http.Request, a Agent) error {
 	b, err := g.prove(r)
-	return err == nil && b.Client.Name == a.Client.Name && slices.Equal(b.Doors, a.Doors)
+	if err == nil && (b.Client.Name != a.Client.Name || !slices.Equal(b.Doors, a.Doors)) {
+		err = ErrRefused
+	}
+	return err
 }
 
 // credential returns the bearer token of a request.

@@ -68,7 +68,7 @@ func (d *Door) Draining() bool { return d.over.Err() != nil }
 type Caller struct {
 	intake.Client
 
-	Still func() bool // reports whether the request still proves the agent
+	Still func() string // says why the request does not prove the agent any more; nothing if it does
 }
 
 // Agent returns the agent that the request proves, if it may use this door, or
@@ -84,13 +84,31 @@ func (d *Door) Agent(r *http.Request, door intake.Door) (c Caller, status int, w
 	case errors.Is(err, bearer.ErrRefused):
 		return Caller{}, http.StatusUnauthorized, "the token proves no agent"
 	case errors.Is(err, bearer.ErrUnavailable):
-		return Caller{}, http.StatusServiceUnavailable, "the keys of the issuer cannot be read now"
+		return Caller{}, http.StatusServiceUnavailable, unavailable
 	case err != nil:
-		return Caller{}, http.StatusTooManyRequests, "too many requests from this address proved no agent"
+		return Caller{}, http.StatusTooManyRequests, limited
 	case !slices.Contains(agent.Doors, door):
 		return Caller{}, http.StatusUnauthorized, "the configuration of this agent does not list the door " + string(door)
 	}
-	return Caller{agent.Client, func() bool { return d.c.Guard.Proves(r, agent) }}, 0, ""
+	return Caller{agent.Client, func() string { return ended(d.c.Guard.Still(r, agent)) }}, 0, ""
+}
+
+const (
+	unavailable = "the keys of the issuer cannot be read now"
+	limited     = "too many requests from this address proved no agent"
+)
+
+// ended says why a credential that was good does not count any more.
+func ended(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, bearer.ErrMissing), errors.Is(err, bearer.ErrRefused):
+		return "the token does not prove the agent any more"
+	case errors.Is(err, bearer.ErrUnavailable):
+		return unavailable
+	}
+	return limited
 }
 
 // Refuse answers a request that [Door.Agent] has refused.

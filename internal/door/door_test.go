@@ -37,6 +37,28 @@ func TestTheEndOfACallLeavesAnotherWithItsIDCancelable(t *testing.T) {
 	require.False(t, d.Cancel("mcp/7"))
 }
 
+func TestACallerLearnsWhyItsCredentialDoesNotCountAnyMore(t *testing.T) {
+	part := base64.RawURLEncoding.EncodeToString
+	token := part([]byte(`{"alg":"ES256"}`)) + "." + part([]byte(`{"iss":"i","aud":"a","sub":"s"}`)) + "." + part(make([]byte, 64))
+	good := bearer.Agent{Client: intake.Client{Name: "a"}, Doors: []intake.Door{intake.DoorGateway}, Tokens: []bearer.Sum{bearer.SumOf(token)}}
+	agents := []bearer.Agent{good}
+	log := slog.New(slog.DiscardHandler)
+	d, err := door.New(door.Config{
+		Intake: noIntake{}, Log: log, Handling: time.Second, Holds: 1, Refuses: func(*http.Request) string { return "" },
+		Guard: bearer.New(bearer.Config{Now: time.Now, Log: log, Agents: func() []bearer.Agent { return agents }}),
+	})
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+token)
+	c, _, why := d.Agent(r, intake.DoorGateway)
+	require.Empty(t, why)
+	require.Empty(t, c.Still())
+	agents = nil
+	require.Equal(t, "the token does not prove the agent any more", c.Still())
+	agents = []bearer.Agent{{Client: good.Client, Doors: good.Doors, JWT: &bearer.JWT{Issuer: "i", Audience: "a", Subject: "s", Keys: filepath.Join(t.TempDir(), "none")}}}
+	require.Equal(t, "the keys of the issuer cannot be read now", c.Still())
+}
+
 // Clients of MCP that read 401 ask their user for another credential, and do not come
 // again by themselves.
 func TestOnlyACredentialThatIsNoneIsUnauthorized(t *testing.T) {

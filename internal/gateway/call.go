@@ -151,8 +151,9 @@ func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolRes
 		return failed(pendingWords(q.ID)), true
 	case call.Outcome != intake.OutcomeAllowed && call.Outcome != intake.OutcomeApproved:
 		return failed(door.Outcome(call)), true
-	case !c.who.Still():
-		return failed(door.NotRun(tokenWords)), true
+	}
+	if why := c.who.Still(); why != "" {
+		return failed(door.NotRun(why)), true
 	}
 	if call.ClaimedAt.IsZero() {
 		if s.door.Draining() {

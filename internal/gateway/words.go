@@ -11,7 +11,6 @@ const (
 	instructions = "Some calls wait until people have approved them. If a result says that a call is pending, " +
 		"make the same call again with exactly the same arguments to keep waiting."
 	goneWords  = "the caller stopped waiting"
-	tokenWords = "the token does not prove the agent any more"
 	bugWords   = "something is wrong with Countersign; its log says more"
 	drainWords = "the gateway is stopping; call again with the same arguments"
 	emptyWords = "The tool gave no result."

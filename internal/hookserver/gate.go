@@ -31,9 +31,9 @@ type asking struct {
 
 	until time.Time
 	tell  func(intake.Request) // is called with the request whenever it changes; may be nil
-	// still reports whether the credential still proves the agent. It is asked after
-	// the wait, because a token may be taken away while a call is held.
-	still func() bool
+	// still says why the credential does not prove the agent any more; nothing if it does.
+	// It is asked after the wait, because a token may be taken away while a call is held.
+	still func() string
 }
 
 // decide asks about a call, waits until it is decided, its hold is over or its
@@ -75,8 +75,8 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 	if call.Outcome != intake.OutcomeAllowed && call.Outcome != intake.OutcomeApproved {
 		return notApproved(q)
 	}
-	if !a.still() {
-		return deny("the token does not prove the agent any more")
+	if why := a.still(); why != "" {
+		return deny(why)
 	}
 	claiming, cancel := context.WithTimeout(ctx, s.c.Handling)
 	defer cancel()

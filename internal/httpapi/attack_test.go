@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,23 @@ func TestATokenThatIsTakenAwayDuringALongPollReadsNothing(t *testing.T) {
 			require.Equal(t, http.StatusUnauthorized, got.status, string(got.body))
 		})
 	}
+}
+
+// What ends a long poll need not be the token: a client that reads 401 drops it.
+func TestKeysThatCannotBeReadAfterALongPollAreAProblem(t *testing.T) {
+	w := newWorld(t)
+	agents := slices.Clone(*w.agents.Load())
+	agents[0].Tokens = append(agents[0].Tokens, bearer.SumOf(unreadableToken))
+	w.agents.Store(&agents)
+	q := w.post(oneCall)
+	var wg sync.WaitGroup
+	var got exchange
+	wg.Go(func() { got = w.do(http.MethodGet, "/v1/approvals/"+string(q.ID)+"?wait=50s", unreadableToken, "") })
+	w.held(1)
+	w.agents.Store(&[]bearer.Agent{{Client: agents[0].Client, Doors: agents[0].Doors, JWT: unreadableKeys}})
+	w.decide(q.ID, "c1", approvals.Approve, "")
+	wg.Wait()
+	require.Equal(t, "unavailable", got.kind(t))
 }
 
 func TestAStreamTellsNothingToATokenThatIsTakenAway(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/httpapi/format"
 	"github.com/countersign/countersign/internal/intake"
 )
@@ -127,8 +126,8 @@ func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(
 	if ctx.Err() != nil {
 		return q, ctx.Err()
 	}
-	if !a.c.Guard.Proves(c.r, c.Agent) { // it may have been taken away meanwhile
-		return q, bearer.ErrRefused
+	if err := a.c.Guard.Still(c.r, c.Agent); err != nil { // it may have been taken away meanwhile
+		return q, err
 	}
 	if enough(q) {
 		return q, nil

@@ -387,8 +387,12 @@ func TestTheKeysOfReceiptsAreServed(t *testing.T) {
 func TestKeysThatCannotBeReadAreAProblem(t *testing.T) {
 	w := newWorld(t)
 	agents := *w.agents.Load()
-	agents[0].JWT = &bearer.JWT{Issuer: "i", Audience: "a", Subject: "s", Keys: "/nowhere"}
+	agents[0].JWT = unreadableKeys
 	w.agents.Store(&agents)
-	token := "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJpIiwiYXVkIjoiYSIsInN1YiI6InMifQ.c2ln"
-	require.Equal(t, "unavailable", w.do(http.MethodGet, "/v1/approvals", token, "").kind(t))
+	require.Equal(t, "unavailable", w.do(http.MethodGet, "/v1/approvals", unreadableToken, "").kind(t))
 }
+
+// unreadableToken is a token of an issuer whose keys cannot be read.
+const unreadableToken = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJpIiwiYXVkIjoiYSIsInN1YiI6InMifQ.c2ln"
+
+var unreadableKeys = &bearer.JWT{Issuer: "i", Audience: "a", Subject: "s", Keys: "/nowhere"}
