@@ -259,7 +259,8 @@ wait for it. Requests whose message is no longer tried follow, each on a line.`,
 			name: "enable", short: "Enables a webhook again.", run: adminEnable,
 			about: `
 Enables a webhook that was disabled because its receiver took no message for
-three days, or answered 410. The messages that wait for it are sent at once.`,
+three days, or answered 410. The messages that wait for it are sent at once,
+also if it was not disabled.`,
 			args: []argument{
 				{name: "AGENT", what: "The name of the remote agent: the first column of bot admin webhooks."},
 				{name: "WEBHOOK", what: "The name of its webhook: the second column."},

@@ -88,8 +88,8 @@ func (o *Outbox) messages(ctx context.Context, partition int, f func(id string, 
 }
 
 // Enable has messages sent again to an endpoint that is disabled, and those that
-// wait for it sent at once, each with its whole schedule. It returns how many those
-// are. It may be repeated.
+// wait for it sent at once, each with its whole schedule, also if it is not disabled. It
+// returns how many those are. It may be repeated.
 func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, err error) {
 	known := false
 	for n := range approvals.Partitions {
@@ -97,16 +97,15 @@ func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, e
 		if err != nil {
 			return waiting, err
 		}
-		if all.index(agent, name) < 0 {
-			continue
-		}
-		known = true
-		err = o.changeEndpoint(ctx, endpointsID(n), agent, name, func(e *endpoint) bool {
-			e.DisabledAt, e.Reason, e.Told, e.Telling, e.SlowUntil = time.Time{}, "", false, time.Time{}, time.Time{}
-			return true
-		})
-		if err != nil {
-			return waiting, err
+		if all.index(agent, name) >= 0 {
+			known = true
+			err = o.changeEndpoint(ctx, endpointsID(n), agent, name, func(e *endpoint) bool {
+				e.DisabledAt, e.Reason, e.Told, e.Telling, e.SlowUntil = time.Time{}, "", false, time.Time{}, time.Time{}
+				return true
+			})
+			if err != nil {
+				return waiting, err
+			}
 		}
 		again := map[string]int{}
 		err = o.messages(ctx, n, func(id string, m stored) error {
@@ -119,6 +118,7 @@ func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, e
 			return waiting, err
 		}
 		for id, count := range again {
+			known = true
 			_, _, err := o.restart(ctx, id, func(m stored) bool {
 				return m.Agent == agent && m.Endpoint == name && m.Attempts.State == webhook.Waiting
 			})
@@ -141,7 +141,26 @@ func (o *Outbox) Redeliver(ctx context.Context, id string) (due, held int, err e
 	if err == nil && due+held == 0 {
 		err = fmt.Errorf("messages about %s: %w", id, approvals.ErrNotFound)
 	}
-	return due, held, err
+	if err != nil {
+		return 0, 0, err
+	}
+	return due, held, o.takeUp(ctx, id)
+}
+
+// takeUp forgets that messages about a request were given up.
+func (o *Outbox) takeUp(ctx context.Context, id string) error {
+	n, err := approvals.Partition(id)
+	if err != nil {
+		return err
+	}
+	return update(ctx, o, endpointsID(n), func(all *endpoints) (due time.Time, changed bool, err error) {
+		for i, e := range all.All {
+			if at := slices.Index(e.GivenUp, id); at >= 0 {
+				all.All[i].GivenUp, changed = slices.Delete(e.GivenUp, at, at+1), true
+			}
+		}
+		return all.due(o.c.Now()), changed, nil
+	})
 }
 
 // restart makes messages of a request due at once, as if they had never been sent; those for an

@@ -173,6 +173,50 @@ func TestPeopleAreToldOnceSlackIsBack(t *testing.T) {
 	require.Len(t, w.told, 1)
 }
 
+// A receiver that was never reached, such as one with a wrong certificate, need not have its
+// messages wait for the schedule once it is repaired.
+func TestWhatWaitsForAnEndpointThatTookNothingYetCanBeSentAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusInternalServerError, "")
+	for _, id := range []string{w.put("a", "ci"), w.put("b", "ci")} {
+		require.Error(t, w.Reconcile(t.Context(), id))
+	}
+	w.hook.answers(http.StatusOK, "")
+	waiting, err := w.Enable(t.Context(), "claude", "ci")
+	require.NoError(t, err)
+	require.Equal(t, 2, waiting)
+	before := len(w.hook.arrivals())
+	for _, id := range []string{about("a"), about("b")} {
+		require.NoError(t, w.Reconcile(t.Context(), id))
+	}
+	require.Len(t, w.hook.arrivals(), before+2)
+}
+
+// A request is listed as given up only until its messages are sent again.
+func TestWhatIsSentAgainIsNotGivenUp(t *testing.T) {
+	w := newWorld(t)
+	id := w.put("a", "ci")
+	givenUp := func() []string {
+		list, err := w.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		return list[0].GivenUp
+	}
+	delete(w.urls, "ci")
+	for range 10 {
+		if err := w.Reconcile(t.Context(), id); err != nil {
+			w.clock.Advance(w.waitOf(err))
+		}
+	}
+	require.Equal(t, []string{id}, givenUp())
+	w.urls["ci"] = w.hook.URL
+	_, _, err := w.Redeliver(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, w.Reconcile(t.Context(), id))
+	require.Len(t, w.hook.arrivals(), 1)
+	require.Empty(t, givenUp())
+}
+
 func TestWhatIsNotThereCannotBeEnabledOrSentAgain(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.Enable(t.Context(), "claude", "ci")
