@@ -201,7 +201,11 @@ func TestAnAnswerBesideTheProtocolIsForThoseWhoMayReadTheCall(t *testing.T) {
 		"a verdict that is none": {bob, path, object{"approved": "yes"}, http.StatusUnprocessableEntity},
 		"no lookup":              {"ULOST", path, object{"approved": true}, http.StatusServiceUnavailable},
 	} {
-		require.Equal(t, row.code, w.client(row.user).do(http.MethodPost, row.path, row.body).code, name)
+		r := w.client(row.user).do(http.MethodPost, row.path, row.body)
+		require.Equal(t, row.code, r.code, name)
+		if row.code == http.StatusUnprocessableEntity {
+			require.Equal(t, 1, strings.Count(body(t, r), `{"at":"/approved","problem":"must be true or false"}`), name)
+		}
 	}
 	require.Equal(t, http.StatusNotFound, w.client(carol).do(http.MethodGet, path, nil).code)
 	require.Contains(t, body(t, w.client(bob).do(http.MethodGet, path, nil)), `"status":"waiting"`)

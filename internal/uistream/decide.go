@@ -82,7 +82,7 @@ func readAnswer(body []byte) (answer, []fault) {
 		r.wrong("", "must be a JSON object")
 		return a, r.faults
 	}
-	if !r.into(wire["approved"], "/approved", "true or false", &approved) {
+	if !r.into(wire["approved"], "/approved", "true or false", &approved) && len(r.faults) == 0 { // it is missing or null
 		r.wrong("/approved", "must be true or false")
 	}
 	r.into(wire["reason"], "/reason", "a text", &a.reason)
