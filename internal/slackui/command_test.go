@@ -115,7 +115,7 @@ func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 	require.Contains(t, h.slashes("U0DAVE", "status"), "Waiting for you: 0 requests.")
 	store, parked, looking = errors.New("away"), 2, false
 	said = h.slashes("U0BOB", "status")
-	for _, w := range []string{"Countersign has a problem.", "The store isn't answering", "2 pieces of work failed", "stopped updating cards"} {
+	for _, w := range []string{"Countersign has a problem.", "The store can't be used now", "2 pieces of work failed", "stopped updating cards"} {
 		require.Contains(t, said, w)
 	}
 	require.Contains(t, h.slashes("U0BOB", "status now"), "takes nothing after it")

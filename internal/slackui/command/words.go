@@ -73,7 +73,7 @@ const (
 const (
 	statusWell         = "*Countersign is working.*"
 	statusProblem      = "*Countersign has a problem.* Tell your Countersign admin."
-	statusNoStore      = "The store isn't answering. Nothing can be decided until it does."
+	statusNoStore      = "The store can't be used now. Nothing can be decided until it can."
 	statusStopped      = "This process stopped updating cards and runs. They wait until another process takes over."
 	statusNoSlack      = "The connection to Slack is down."
 	statusUnchecked    = "Countersign couldn't check for failed work."
