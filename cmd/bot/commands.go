@@ -241,7 +241,7 @@ again. Nothing is executed.`,
 Delivers the result of a call that was approved here and executed elsewhere. The
 agent continues with it.`,
 			args: []argument{
-				{name: "BATCH", what: "The id of the batch that the call is in."},
+				{name: "BATCH", what: "The id of the batch that the call is in: bot admin facts shows it, with that of the call."},
 				{name: "CALL", what: "The id of the call."},
 				{name: "JSON", what: "The result, as JSON: a text needs its quotes.", check: isJSON},
 			},
@@ -271,7 +271,8 @@ also if it was not disabled.`,
 			name: "deliveries", short: "Lists the webhook messages about a request.", run: adminDeliveries,
 			about: `
 Lists the webhook messages about a request: how often each was tried, what went
-wrong, and when it is tried next.`,
+wrong, and when it is tried next. The count starts again when the webhook is
+disabled, and when a message is sent again.`,
 			args:    []argument{{name: "REQUEST", what: "The id of the request, as the API and bot admin webhooks show it."}},
 			example: "bot admin deliveries run-01-7f3a",
 		},
