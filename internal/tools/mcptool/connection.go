@@ -17,6 +17,7 @@ const (
 	longestPause  = time.Minute
 	steadyAfter   = time.Minute // a connection that held so long has no history of failures
 	waitsFor      = 10 * time.Second
+	pingWithin    = 3 * time.Second
 )
 
 // After how long a list that has changed is read: several changes in a moment are one,
@@ -121,6 +122,7 @@ func (c *connection) hold(ctx context.Context) error {
 			c.update(listed(c.server, raw))
 			c.caughtUp(l, said)
 			if fresh {
+				l.pings = l.answersPings(ctx)
 				c.set(l)
 				retire()
 				if !polled {

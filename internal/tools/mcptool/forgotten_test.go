@@ -2,6 +2,7 @@ package mcptool_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
@@ -26,6 +29,14 @@ type forgetful struct {
 	refuses        bool        // calls, though it knows the session
 	fails400       bool        // it runs calls, and answers them and a ping with errors under HTTP 400
 	tells          bool        // and it says so in an error of JSON-RPC, at which the SDK keeps the session
+	echoes         bool        // which has the id of the request also if the status is not 404
+	relist         time.Duration
+	lists          atomic.Int64 // that it was asked for
+	opened         atomic.Int64 // sessions, of which the first is for the list that is accepted
+	pings          atomic.Int64 // that it answered, if only with an error
+	strange        atomic.Int64 // pings and calls in a session that it does not know
+	noPing, kind   string       // with which it answers a ping, and its media type
+	pinged         func(w http.ResponseWriter, answered int64) (done bool)
 }
 
 func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,12 +64,21 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.calls.Add(1)
 		w.WriteHeader(http.StatusBadRequest)
 		return
+	case m.Method == "ping" && r.Header.Get("Mcp-Session-Id") == now && f.noPing != "":
+		w.Header().Set("Content-Type", f.kind)
+		_, _ = fmt.Fprintf(w, f.noPing, m.ID)
+		return
+	case m.Method == "ping" && r.Header.Get("Mcp-Session-Id") == now && f.pinged != nil && f.pinged(w, f.pings.Add(1)):
+		return
 	case m.Method != "initialize" && r.Header.Get("Mcp-Session-Id") != now, f.always && m.Method == "tools/call":
+		if m.Method == "ping" || m.Method == "tools/call" {
+			f.strange.Add(1)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(cmp.Or(f.status, http.StatusNotFound))
 		if f.tells {
 			id := string(m.ID)
-			if f.status != 0 {
+			if f.status != 0 && !f.echoes {
 				id = "null" // it has not read the request
 			}
 			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32001,"message":"Session not found"}}`, id)
@@ -72,9 +92,11 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	result := "{}"
 	switch m.Method {
 	case "initialize":
+		f.opened.Add(1)
 		w.Header().Set("Mcp-Session-Id", now)
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}`
 	case "tools/list":
+		f.lists.Add(1)
 		if f.fails.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -114,25 +136,187 @@ func TestACallIsNotMadeIfTheServerForgetsEverySession(t *testing.T) {
 	require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 404")
 }
 
-// A server that answers 400 may have begun the call. So it is not made again, and later
-// ones are made in a new session.
-func TestCallsAfterOneInAForgottenSessionAreMadeInANewOne(t *testing.T) {
-	for _, tells := range []bool{false, true} {
-		f := &forgetful{status: http.StatusBadRequest, tells: tells}
-		page := httptest.NewServer(f)
-		t.Cleanup(page.Close)
-		r := start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL})
+// always is how a server is configured that is pinged before each call.
+const always = time.Nanosecond
+
+func (f *forgetful) start(t *testing.T, quiet time.Duration) *running {
+	t.Helper()
+	page := httptest.NewServer(f)
+	t.Cleanup(page.Close)
+	return start(t, mcptool.Server{Agent: "ops", Name: "srv", URL: page.URL, Quiet: quiet, Relist: f.relist})
+}
+
+// A server that answers 400 may have begun the call, so a ping finds out before it is sent
+// whether the server knows the session.
+func TestACallIsMadeInANewSessionIfAPingIsRefusedBeforeIt(t *testing.T) {
+	for _, f := range []*forgetful{
+		{status: http.StatusBadRequest},
+		{status: http.StatusBadRequest, tells: true},
+		{status: http.StatusBadRequest, tells: true, echoes: true},
+		{status: http.StatusNotFound},
+		{status: http.StatusNotFound, tells: true},
+	} {
+		r := f.start(t, always)
+		for calls := range 2 {
+			got, err := r.call("srv.pay", `{}`)
+			require.NoError(t, err)
+			require.Contains(t, got, "paid")
+			require.EqualValues(t, calls+1, f.calls.Load())
+			require.EqualValues(t, calls, f.strange.Load(), "only the ping is refused")
+			f.session.Add(1)
+		}
+	}
+}
+
+// Also in the new session the tool has to be as it was accepted.
+func TestAToolThatIsAnotherInTheNewSessionIsNotCalled(t *testing.T) {
+	f := &forgetful{status: http.StatusBadRequest}
+	r := f.start(t, always)
+	_, err := r.call("srv.pay", `{}`)
+	require.NoError(t, err)
+	f.changed.Store(true)
+	f.session.Add(1)
+	_, err = r.call("srv.pay", `{}`)
+	require.ErrorContains(t, err, "nobody has accepted the change")
+	require.EqualValues(t, 1, f.calls.Load())
+}
+
+// Calls at the same time do not ask one after the other, and none is lost.
+func TestCallsAtTheSameTimeShareAPing(t *testing.T) {
+	f := &forgetful{status: http.StatusBadRequest}
+	r := f.start(t, always)
+	_, err := r.call("srv.pay", `{}`)
+	require.NoError(t, err)
+	f.session.Add(1)
+	made := make(chan error, 20)
+	for range 20 {
+		go func() {
+			_, err := r.tools["srv.pay"].Execute(t.Context(), agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: "srv.pay", Args: json.RawMessage(`{}`)}})
+			made <- err
+		}()
+	}
+	for range 20 {
+		require.NoError(t, <-made)
+	}
+	require.EqualValues(t, 21, f.calls.Load())
+	require.EqualValues(t, 1, f.strange.Load())
+	require.EqualValues(t, 3, f.opened.Load())
+}
+
+// A server that has just answered something knows the session.
+func TestNoPingIsSentInABurst(t *testing.T) {
+	f := &forgetful{pinged: func(http.ResponseWriter, int64) bool { return false }}
+	r := f.start(t, time.Hour)
+	for range 3 {
 		_, err := r.call("srv.pay", `{}`)
 		require.NoError(t, err)
-		f.session.Add(1)
-		_, err = r.call("srv.pay", `{}`)
-		require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 400")
-		require.EqualValues(t, 1, f.calls.Load())
-		require.Eventually(t, func() bool {
+	}
+	require.EqualValues(t, 1, f.pings.Load(), "when it was connected to")
+}
+
+// A server that refuses a ping in a session that it has just opened says nothing with that.
+// One that fails at a ping is called too.
+func TestAServerThatAnswersNoPingIsCalled(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound, http.StatusAccepted, http.StatusUnauthorized, http.StatusBadGateway} {
+		for _, fails := range []int64{1, 2} {
+			if fails == 2 && (status == http.StatusBadRequest || status == http.StatusNotFound) {
+				continue
+			}
+			f := &forgetful{relist: 5 * time.Millisecond, pinged: func(w http.ResponseWriter, answered int64) bool {
+				if answered >= fails {
+					w.WriteHeader(status)
+				}
+				return answered >= fails
+			}}
+			r := f.start(t, always)
+			for range 3 {
+				_, err := r.call("srv.pay", `{}`)
+				require.NoError(t, err)
+			}
+			require.EqualValues(t, 3, f.calls.Load())
+			listed := f.lists.Load() // at which a session is kept
+			require.Eventually(t, func() bool { return f.lists.Load() >= listed+20 }, 30*time.Second, 5*time.Millisecond)
+			require.EqualValues(t, 2, f.opened.Load())
+			require.Equal(t, fails == 1, f.pings.Load() == 1, "it is asked once, unless it answers")
+		}
+	}
+}
+
+// That a server has no ping is an answer, in JSON or as an event.
+func TestAServerThatKnowsNoPingKnowsTheSession(t *testing.T) {
+	for _, form := range []struct{ kind, message string }{
+		{"application/json", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`},
+		{"text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}\n\n"},
+	} {
+		f := &forgetful{status: http.StatusBadRequest, noPing: form.message, kind: form.kind}
+		r := f.start(t, always)
+		for calls := range 2 {
 			_, err := r.call("srv.pay", `{}`)
-			return err == nil
-		}, 30*time.Second, 5*time.Millisecond)
-		require.EqualValues(t, 2, f.calls.Load())
+			require.NoError(t, err)
+			_, err = r.call("srv.pay", `{}`)
+			require.NoError(t, err)
+			require.EqualValues(t, calls+2, f.opened.Load())
+			f.session.Add(1)
+		}
+		require.EqualValues(t, 4, f.calls.Load())
+	}
+}
+
+// A call that is given up while it waits for the ping is not made.
+func TestACallIsNotMadeIfItIsGivenUpBeforeThePingIsAnswered(t *testing.T) {
+	asked := make(chan struct{})
+	over := make(chan struct{})
+	f := &forgetful{pinged: func(_ http.ResponseWriter, answered int64) bool {
+		if answered == 2 {
+			close(asked)
+			<-over
+		}
+		return answered == 2
+	}}
+	r := f.start(t, always)
+	t.Cleanup(func() { close(over) })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.tools["srv.pay"].Execute(ctx, agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: "srv.pay", Args: json.RawMessage(`{}`)}})
+		ended <- err
+	}()
+	select {
+	case <-asked:
+	case err := <-ended:
+		require.NoError(t, err)
+		require.Fail(t, "no ping was sent")
+	}
+	cancel()
+	require.ErrorContains(t, <-ended, "was not called")
+	require.Zero(t, f.calls.Load())
+	_, err := r.call("srv.pay", `{}`)
+	require.NoError(t, err)
+}
+
+// A server can forget the session after it has answered the ping. If it answers 400 then, it
+// may have begun the call, which is not made again.
+func TestACallAfterItsPingIsMadeAgainOnlyIfItsSessionIsNotFound(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusNotFound} {
+		f := &forgetful{status: status}
+		f.pinged = func(w http.ResponseWriter, answered int64) bool {
+			if answered == 2 {
+				f.session.Add(1)
+			}
+			return false
+		}
+		r := f.start(t, always)
+		_, err := r.call("srv.pay", `{}`)
+		if status == http.StatusNotFound {
+			require.NoError(t, err)
+			require.EqualValues(t, 1, f.calls.Load())
+			continue
+		}
+		require.ErrorContains(t, err, "was not called: the server refused the request with the HTTP status 400")
+		require.Zero(t, f.calls.Load())
+		_, err = r.call("srv.pay", `{}`)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, f.calls.Load())
 	}
 }
 

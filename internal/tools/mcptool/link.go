@@ -30,6 +30,10 @@ type link struct {
 
 	calls sync.WaitGroup // that are under way; [connection.current] adds to it
 
+	pings   bool          // the server answers them in this session; set before calls are made
+	asking  chan struct{} // holds a value while a ping is sent; guards unknown
+	unknown bool          // the server refused it
+
 	spent chan struct{} // another one has to take its place
 	once  sync.Once     // closes spent
 }
@@ -50,7 +54,7 @@ func (l *link) retire() {
 func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{}), spent: make(chan struct{})}
+	l := &link{server: s, tap: newTap(s.quiet()), changed: make(chan struct{}, 1), asking: make(chan struct{}, 1), lost: make(chan struct{}), spent: make(chan struct{})}
 	var transport mcp.Transport
 	if s.Command != "" {
 		if l.program, err = startProgram(s); err != nil {
@@ -125,23 +129,58 @@ func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// checkSession has another session opened if the server refuses a ping in this one. It is
-// called after a call was refused with HTTP 400: the SDK for Python and mcp-go sent that for
-// a long time for a session that they do not know, where MCP wants 404, and servers that
-// were written after the examples of the SDK for TypeScript still do. That call is not made
-// again, because 400 can also mean that it failed. A server that answers the ping, if only
-// with an error, knows the session.
+// idle reports whether only a ping tells if the server still knows the session, because it
+// has answered nothing for a while.
+func (l *link) idle() bool { return l.pings && l.tap.isQuiet() }
+
+// forgotten reports whether the server refuses a ping in this session, and has another
+// one opened then. Calls that ask at the same time share a ping. It is sent before a call
+// and not after one that was refused, because HTTP 400 can also mean that a call failed.
+// The SDK for Python and mcp-go sent that for a long time for a session that they do not
+// know, where MCP wants 404, and servers that were written after the examples of the SDK
+// for TypeScript still do. After any other answer to the ping, or none, the call is made.
 // https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
-func (l *link) checkSession(ctx context.Context) {
-	if l.session.ID() == "" {
-		return
+func (l *link) forgotten(ctx context.Context) bool {
+	select {
+	case l.asking <- struct{}{}:
+		defer func() { <-l.asking }()
+	case <-ctx.Done():
+		return false
 	}
+	if l.unknown || !l.idle() {
+		return l.unknown
+	}
+	_, status := l.ping(ctx)
+	l.unknown = status == http.StatusBadRequest || status == http.StatusNotFound
+	switch {
+	case l.unknown:
+		l.spend()
+	case ctx.Err() == nil:
+		l.tap.rests()
+	}
+	return l.unknown
+}
+
+// answersPings reports whether the server answers a ping in the session that was just
+// opened, if only with an error. To refuse one later means something only then.
+func (l *link) answersPings(ctx context.Context) bool {
+	if l.session.ID() == "" {
+		return false
+	}
+	answered, status := l.ping(ctx)
+	return answered && status == 0
+}
+
+// ping returns whether the server answered a ping, and the status with which HTTP refused it.
+func (l *link) ping(ctx context.Context) (answered bool, status int) {
+	ctx, cancel := context.WithTimeout(ctx, pingWithin)
+	defer cancel()
 	ctx, e, meta := l.tap.begin(ctx)
 	defer l.tap.end(e)
-	_ = l.session.Ping(ctx, &mcp.PingParams{Meta: meta}) // the status says how it ended
-	if answered, _, status := e.outcome(); answered == nil && (status == http.StatusBadRequest || status == http.StatusNotFound) {
-		l.spend()
-	}
+	e.probe = true
+	_ = l.session.Ping(ctx, &mcp.PingParams{Meta: meta}) // the exchange says how it ended
+	a, _, status := e.outcome()
+	return a != nil, status
 }
 
 // explain returns an error without secrets, and with the last words of the

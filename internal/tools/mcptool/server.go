@@ -38,6 +38,7 @@ type Server struct {
 	Timeouts         map[string]time.Duration // the same, by tool
 	MaxResult        int                      // how many bytes of a result the model reads; [DefaultMaxResult] if it is 0
 	Relist           time.Duration            // how often a server over HTTP is asked what it lists; [DefaultRelist] if it is 0
+	Quiet            time.Duration            // after how long without an answer a call over HTTP follows a ping; [DefaultQuiet] if it is 0
 	// TrustAnnotations takes the server's word that a tool only reads, and for
 	// which arguments people must not see.
 	TrustAnnotations bool
@@ -51,6 +52,7 @@ const (
 	DefaultTimeout   = time.Minute
 	DefaultMaxResult = 64 << 10
 	DefaultRelist    = time.Minute
+	DefaultQuiet     = time.Second // few servers start in less, and calls in a burst need no ping
 )
 
 // The bounds of what a server may send.
@@ -160,6 +162,8 @@ func (s Server) longest() time.Duration {
 }
 
 func (s Server) relist() time.Duration { return cmp.Or(s.Relist, DefaultRelist) }
+
+func (s Server) quiet() time.Duration { return cmp.Or(s.Quiet, DefaultQuiet) }
 
 func (s Server) maxResult() int {
 	if s.MaxResult > 0 {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // exchangeKey is where a request says, in its _meta, which exchange it begins.
@@ -16,6 +17,7 @@ const exchangeKey = "countersign.dev/request"
 type exchange struct {
 	token string
 	id    json.RawMessage // of the request; set when it is sent
+	probe bool            // a ping: whoever sent it says what a refusal means
 
 	mu     sync.Mutex
 	left   bool   // bytes of the request may have reached the server
@@ -79,9 +81,14 @@ type tap struct {
 	mu      sync.Mutex
 	byToken map[string]*exchange
 	byID    map[string]*exchange
+	rest    *time.Timer // that runs out if no answer arrives
+	quiet   time.Duration
+	idle    bool // it has run out
 }
 
-func newTap() *tap { return &tap{byToken: map[string]*exchange{}, byID: map[string]*exchange{}} }
+func newTap(quiet time.Duration) *tap {
+	return &tap{byToken: map[string]*exchange{}, byID: map[string]*exchange{}, rest: time.NewTimer(quiet), quiet: quiet}
+}
 
 type exchangeOf struct{}
 
@@ -145,11 +152,32 @@ func (t *tap) arrived(message []byte) {
 	if e == nil {
 		return
 	}
+	t.rests()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.answer == nil {
 		e.answer = &m.answer
 	}
+}
+
+// rests notes that an answer has arrived, or that a ping has found out nothing.
+func (t *tap) rests() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rest.Reset(t.quiet)
+	t.idle = false
+}
+
+// isQuiet reports whether there was nothing to note for a while.
+func (t *tap) isQuiet() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.rest.C:
+		t.idle = true
+	default:
+	}
+	return t.idle
 }
 
 // answers returns the exchange that a message would end if it could be read; nil if it

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,7 +40,7 @@ func newTool(s *serverTools, d Definition) *Tool {
 // overhead is how much longer the limit of an execution is than that of the
 // request, so that a request that ran out of time is told from one that was
 // never sent.
-const overhead = waitsFor + 5*time.Second
+const overhead = waitsFor + pingWithin + 5*time.Second
 
 // Spec implements [agentrun.Tool].
 func (t *Tool) Spec() agentrun.Spec { return t.spec }
@@ -75,14 +74,22 @@ func (t *Tool) sentence(why string) string {
 // effect twice.
 const idempotencyKey = "countersign.dev/idempotency-key"
 
-// Execute makes the call. It is sent once: only one that never left, or whose session
-// the server has forgotten, is tried again, on the next connection.
+// Execute makes the call, in a session that the server knows. It is sent once: only one
+// that never left, or whose session the server has forgotten with HTTP 404, is tried again,
+// on the next connection.
 func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
 	var last *link
-	for {
+	for asked := false; ; {
 		l, err := t.server.connection.current(ctx, last)
 		if err != nil {
 			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
+		}
+		if !asked && l.idle() {
+			if asked = true; l.forgotten(ctx) {
+				last = l
+			}
+			l.calls.Done()
+			continue // its list may have changed meanwhile
 		}
 		if err := t.server.usable(t.defined); err != nil {
 			l.calls.Done()
@@ -133,9 +140,6 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 		}
 		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence("the server could not be reached")}
 	case refusals[status]:
-		if status == http.StatusBadRequest {
-			l.checkSession(limited)
-		}
 		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
 	case status != 0:
 		return agentrun.Result{}, true, unsure("The server answered with the HTTP status %d.", status)

@@ -66,7 +66,7 @@ func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
 	if begun != nil && resp.StatusCode >= 300 {
 		begun.refused(resp.StatusCode, forgot)
 	}
-	if forgot {
+	if forgot && (begun == nil || !begun.probe) {
 		t.spend()
 	}
 	if begun != nil {
