@@ -67,5 +67,8 @@ func (s *Server) problemOf(r *http.Request, err error) *problem {
 	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) {
 		s.c.Log.ErrorContext(r.Context(), "cannot handle a request of a chat", slog.String("route", r.Pattern), slog.Any("err", err))
 	}
+	if r.Method == http.MethodGet {
+		return refuse(http.StatusServiceUnavailable, "The chat can't be read now. Try again in a moment.")
+	}
 	return refuse(http.StatusServiceUnavailable, "Something went wrong, and it is not known whether your request counts. Send it again.")
 }

@@ -3,6 +3,7 @@ package uistream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/uistream"
 )
@@ -56,6 +58,12 @@ func (c *client) editedBefore(second bool, approval string) {
 		_, err = c.desk.AmendCase(c.Context(), x, "edit", json.RawMessage(`{"path":"b"}`))
 		return err
 	}}
+	c.serve(config)
+}
+
+// serve replaces the server by one with this configuration.
+func (c *client) serve(config uistream.Config) {
+	c.Helper()
 	chats, err := uistream.New(config)
 	require.NoError(c, err)
 	c.Cleanup(chats.Drain)
@@ -98,10 +106,7 @@ func (c *client) later(hours int) {
 	config := c.config
 	config.Now = func() time.Time { return time.Now().Add(time.Duration(hours) * time.Hour) }
 	config.Desk = approvals.NewDesk(c.store, rules{}, nil, config.Now)
-	chats, err := uistream.New(config)
-	require.NoError(c, err)
-	c.Cleanup(chats.Drain)
-	c.http.Config.Handler = chats
+	c.serve(config)
 }
 
 // A client that loads a chat between a deadline and the moment when that is due has to see
@@ -130,4 +135,39 @@ func TestAClientThatLoadsAChatRightAfterADeadlineCanAnswerTheOtherCalls(t *testi
 			require.Equal(t, []string{`del{"path":"b"}`}, c.executed())
 		})
 	}
+}
+
+// A full desk stores nothing that time does.
+type full struct{ *approvals.Desk }
+
+func (full) Tick(context.Context, approvals.BatchID) error { return errors.New("redis is full") }
+
+// What cannot be stored can still be read.
+func TestAChatWithAnOverdueCallCanBeReadWhileNothingCanBeStored(t *testing.T) {
+	c := newWorld(t).client(alice)
+	c.ask("hour:a del:b")
+	config := c.config
+	config.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	config.Desk = full{c.desk}
+	c.serve(config)
+	require.Contains(t, body(t, c.do(http.MethodGet, "/api/chat/"+c.chat, nil)), `"status":"expired"`)
+}
+
+// Mute runs cannot be read.
+type mute struct{ uistream.Runs }
+
+func (mute) Thread(context.Context, agentrun.ThreadID) (agentrun.Thread, error) {
+	return agentrun.Thread{}, errors.New("redis is away")
+}
+
+// Who only reads has sent nothing that could count.
+func TestAReaderIsNotToldThatTheirRequestMayCount(t *testing.T) {
+	c := newWorld(t).client(alice)
+	c.ask("del:a")
+	config := c.config
+	config.Runs = mute{config.Runs}
+	c.serve(config)
+	r := c.do(http.MethodGet, "/api/chat/"+c.chat, nil)
+	require.Equal(t, http.StatusServiceUnavailable, r.code)
+	require.NotContains(t, body(t, r), "counts")
 }

@@ -75,7 +75,7 @@ type People interface {
 
 // A RefusedError is why a person is turned away, in words for them.
 type RefusedError struct {
-	Status int // 401, 403 or 429
+	Status int // 401, 403, 429 or 503
 	Words  string
 }
 
