@@ -49,15 +49,15 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		s.show(ctx, x, call)
 		return Claim{}, &ClaimedError{At: st.ClaimedAt}
 	case st.Outcome != OutcomeAllowed && st.Outcome != OutcomeApproved:
-		s.giveBack(ctx, x.remote.Run, rec)
 		s.stop(ctx, x, call)
+		s.giveBack(ctx, x.remote.Run, rec.Calls[i])
 		return Claim{}, &OutcomeError{Outcome: st.Outcome, Reason: st.Reason}
 	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
 		return Claim{}, cmp.Or(s.c.Agrees(ctx), ErrTooLate)
 	}
 	tool, kept := approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args}, rec.Calls[i]
 	if kept.NowAsks { // on any replica, whatever its policy says by now: the call has no place any more
-		s.giveBack(ctx, x.remote.Run, rec)
+		s.giveBack(ctx, x.remote.Run, kept)
 		return Claim{}, fmt.Errorf("claim call %q: %w", string(call), ErrNowAsks)
 	}
 	err = s.c.Runner.Clear(ctx, x.remote, tool)
@@ -67,8 +67,8 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
 			err = unsaved // it may be claimed yet; if this was stored all the same, the next claim shows it
 		} else {
-			s.giveBack(ctx, x.remote.Run, x.rec)
 			s.stop(ctx, x, call)
+			s.giveBack(ctx, x.remote.Run, kept)
 		}
 	}
 	if errors.Is(err, ErrNowAsks) {
@@ -77,7 +77,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
 			err = unsaved
 		} else {
-			s.giveBack(ctx, x.remote.Run, x.rec)
+			s.giveBack(ctx, x.remote.Run, kept)
 		}
 	}
 	if err != nil {
@@ -252,14 +252,13 @@ func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) 
 	s.conclude(ctx, x, approvals.Conclusion{Call: call, Execution: e})
 }
 
-// giveBack gives back the places of the day of the calls that the policy stopped at their
-// claim, as it is stored. It may be repeated: a process can end between the two, and a
-// delivery can enter such a call once more.
-func (s *Service) giveBack(ctx context.Context, run agentrun.Run, rec record) {
-	for _, kept := range rec.Calls {
-		if kept.Refused != "" || kept.NowAsks {
-			s.c.Runner.Unclear(ctx, run, approvals.ToolCall{ID: kept.ID})
-		}
+// giveBack gives back the place of the day of a call that the policy stopped at its claim, as
+// it is stored. It may be repeated: a process can end between the two. A delivery can enter
+// the call once more, so it comes after [Service.stop]: a delivery that is under way then
+// does not end, and gives the place back when it is repeated.
+func (s *Service) giveBack(ctx context.Context, run agentrun.Run, kept storedCall) {
+	if kept.Refused != "" || kept.NowAsks {
+		s.c.Runner.Unclear(ctx, run, approvals.ToolCall{ID: kept.ID})
 	}
 }
 

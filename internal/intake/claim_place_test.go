@@ -2,7 +2,9 @@ package intake_test
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,5 +101,60 @@ func TestACallThatIsRefusedBeforeItsDeliveryGivesItsPlaceBack(t *testing.T) {
 	_, err := w.other(p).Claim(ctx, claude, r.ID, "c0")
 	require.ErrorIs(t, err, approvals.ErrRefused)
 	require.NoError(t, w.runner.Deliver(ctx, r.Batch))
+	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("y", "counted")).Calls[0].Outcome)
+}
+
+// entering is a ledger that does something else before a call is entered.
+type entering struct {
+	agentrun.Ledger
+
+	before func()
+}
+
+func (l *entering) Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry, since time.Time) error {
+	l.before()
+	return l.Ledger.Enter(ctx, user, e, since)
+}
+
+// concluding is a desk that does something else before it notes what became of calls.
+type concluding struct {
+	*approvals.Desk
+
+	before func()
+}
+
+func (d *concluding) Conclude(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Conclude) (approvals.Batch, error) {
+	d.before()
+	return d.Desk.Conclude(ctx, id, r, cmd)
+}
+
+// Nor does one that is refused while its request is delivered, whichever of the two ends first.
+func TestACallThatIsRefusedDuringItsDeliveryGivesItsPlaceBack(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.policy.day = 1
+	r := w.ask(ask("x", "drop"))
+	w.approve(r, "c0")
+
+	refused, delivered, claimed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	p := &turning{rules: w.policy, asked: 1, then: func(context.Context) approvals.Ruling { return approvals.Refuse{Reason: "frozen"} }}
+	runner := agentrun.NewRunner(agentrun.Config{Store: w.store, Policy: p, Ledger: state.NewLedger(w.store), Now: w.clock.Now})
+	desk := &concluding{w.desk, func() { close(refused); <-delivered }}
+	claims, err := intake.New(intake.Config{Store: w.store, Feed: state.NewFeed(w.store), Runner: runner, Desk: desk, Now: w.clock.Now})
+	require.NoError(t, err)
+
+	var once sync.Once
+	ledger := &entering{state.NewLedger(w.store), func() {
+		once.Do(func() {
+			go func() { _, err := claims.Claim(ctx, claude, r.ID, "c0"); claimed <- err }()
+			<-refused
+		})
+	}}
+	delivers := agentrun.NewRunner(agentrun.Config{
+		Store: w.store, Policy: w.policy, Ledger: ledger, Now: w.clock.Now,
+		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: w.deliver}, DeliverReads: intake.DeliverReads,
+	})
+	require.NoError(t, delivers.Deliver(ctx, r.Batch))
+	close(delivered)
+	require.ErrorIs(t, <-claimed, approvals.ErrRefused)
 	require.Equal(t, intake.OutcomeAllowed, w.ask(ask("y", "counted")).Calls[0].Outcome)
 }

@@ -144,8 +144,8 @@ func DeliverReads(run approvals.RunID) []approvals.MemoKey {
 func (s *Service) Deliver(ctx context.Context, d agentrun.Delivery) error {
 	s.counters.of(d.Run.Agent).ended(d.Run.ID)
 	rec, _, err := s.record(ctx, d.Run.ID)
-	if err == nil {
-		s.giveBack(ctx, d.Run, rec)
+	for _, kept := range rec.Calls {
+		s.giveBack(ctx, d.Run, kept)
 	}
 	if s.c.Notify == nil {
 		return nil
