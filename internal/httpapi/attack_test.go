@@ -58,6 +58,41 @@ func TestKeysThatCannotBeReadAfterALongPollAreAProblem(t *testing.T) {
 	require.Equal(t, "unavailable", got.kind(t))
 }
 
+// Who asked learns the id, and nothing of what was decided since.
+func TestWhoCannotBeProvedAnyMoreLearnsOnlyThatTheirRequestIsStored(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"the keys cannot be read": func(w *world) {
+			a := (*w.agents.Load())[0]
+			w.agents.Store(&[]bearer.Agent{{Client: a.Client, Doors: a.Doors, JWT: unreadableKeys}})
+		},
+		"its address is limited": func(w *world) {
+			w.revoke()
+			for range 25 {
+				w.do(http.MethodGet, "/v1/approvals", "a.b.c", "")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			agents := slices.Clone(*w.agents.Load())
+			agents[0].Tokens = append(agents[0].Tokens, bearer.SumOf(unreadableToken))
+			w.agents.Store(&agents)
+			var wg sync.WaitGroup
+			var got exchange
+			wg.Go(func() { got = w.do(http.MethodPost, "/v1/approvals?wait=50s", unreadableToken, oneCall) })
+			w.held(1)
+			all, err := w.intake.List(t.Context(), agents[0].Client, intake.Filter{})
+			require.NoError(t, err)
+			change(w)
+			w.decide(all[0].ID, "c1", approvals.Approve, "")
+			wg.Wait()
+			require.Equal(t, http.StatusCreated, got.status, string(got.body))
+			require.Contains(t, string(got.body), string(all[0].ID))
+			require.NotContains(t, string(got.body), "approved")
+		})
+	}
+}
+
 func TestAStreamTellsNothingToATokenThatIsTakenAway(t *testing.T) {
 	w := newWorld(t)
 	q := w.post(oneCall)

@@ -97,7 +97,8 @@ func (c caller) wait() (time.Duration, error) {
 }
 
 // until waits while the request is as the client does not want it, and returns it
-// as it is then. The end of the wait is no error; that of the credential is.
+// as it is then. The end of the wait is no error; that of the credential is. With an error
+// it returns the request as it was given.
 func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(intake.Request) bool) (intake.Request, error) {
 	if wait == 0 || enough(q) {
 		return q, nil
@@ -113,28 +114,33 @@ func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(
 	}
 	waiting, cancel := context.WithTimeout(held, wait)
 	defer cancel()
+	asked := q
 	for waiting.Err() == nil && !enough(q) {
 		next, err := a.c.Intake.Wait(waiting, c.Client, q.ID, q.Version)
 		if waiting.Err() != nil {
 			break
 		}
 		if err != nil {
-			return q, err
+			return asked, err
 		}
 		q = next
 	}
 	if ctx.Err() != nil {
-		return q, ctx.Err()
+		return asked, ctx.Err()
 	}
 	if err := a.c.Guard.Still(c.r, c.Agent); err != nil { // it may have been taken away meanwhile
-		return q, err
+		return asked, err
 	}
 	if enough(q) {
 		return q, nil
 	}
 	reading, cancel := c.brief()
 	defer cancel()
-	return a.c.Intake.Get(reading, c.Client, q.ID) // a wait that was missed
+	q, err = a.c.Intake.Get(reading, c.Client, q.ID) // a wait that was missed
+	if err != nil {
+		return asked, err
+	}
+	return q, nil
 }
 
 // brief is the context of a part of the request that waits for nobody.
