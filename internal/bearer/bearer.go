@@ -98,7 +98,7 @@ func newProver(now func() time.Time, log *slog.Logger, proxies []netip.Prefix) p
 // refused counts and logs a request that proves nobody, and returns the reason that its
 // sender is told.
 func (p *prover) refused(r *http.Request, err error, msg string) error {
-	if err == nil || errors.Is(err, ErrUnavailable) {
+	if err == nil || errors.Is(err, ErrUnavailable) && !errors.Is(err, errUnfit) {
 		return err
 	}
 	if after, limited := p.failed.add(r); limited {

@@ -423,7 +423,72 @@ func TestAKeyThatReplacesAnotherUnderItsIDIsLookedFor(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		require.ErrorIs(t, w.proves(i, id, old), bearer.ErrUnavailable, "there may be a newer one")
 		require.NoError(t, w.proves(i, id, fresh))
+		require.NotContains(t, w.log.String(), "level=ERROR", "the keys that were read count")
 	}
+}
+
+// While an issuer is away, a token that its key has not signed is as a rule a forged one, and
+// verifying it takes time.
+func TestForgedTokensAreLimitedWhileTheIssuerIsAway(t *testing.T) {
+	i := newIssuer(t)
+	known := i.key("k", jose.EdDSA)
+	w := newWorld(withJWT(i.server.URL))
+	require.NoError(t, w.proves(i, "k", known))
+	forged := newIssuer(t).key("k", jose.EdDSA)
+	i.down.Store(true)
+	w.now = w.now.Add(time.Minute)
+	limited := 0
+	for range 30 {
+		err := w.proves(i, "k", forged)
+		if _, ok := errors.AsType[*bearer.LimitedError](err); ok {
+			limited++
+			continue
+		}
+		require.ErrorIs(t, err, bearer.ErrUnavailable)
+	}
+	require.Equal(t, 10, limited)
+}
+
+// Only the token for which the issuer is asked waits for it.
+func TestAForgedTokenWaitsForNoIssuer(t *testing.T) {
+	i := newIssuer(t)
+	known := i.key("k", jose.EdDSA)
+	w := newWorld(withJWT(i.server.URL))
+	require.NoError(t, w.proves(i, "k", known))
+	forged := newIssuer(t).key("k", jose.EdDSA)
+	w.now = w.now.Add(time.Minute)
+	h, first := i.hangs(), make(chan error)
+	go func() { first <- w.proves(i, "k", forged) }()
+	<-h.asked
+	require.ErrorIs(t, w.proves(i, "k", forged), bearer.ErrUnavailable)
+	require.NoError(t, w.proves(i, "k", known))
+	close(h.goOn)
+	require.ErrorIs(t, <-first, bearer.ErrRefused)
+}
+
+// Such a token is signed, so no other key is looked for.
+func TestASignedTokenWhoseClaimsCannotBeReadIsRefused(t *testing.T) {
+	i := newIssuer(t)
+	key := i.key("k", jose.EdDSA)
+	log := new(bytes.Buffer)
+	now := time.Now()
+	g := bearer.NewPeople(bearer.PeopleConfig{
+		Issuers: []bearer.Issuer{{Issuer: "https://ci.example", Audience: "countersign", Keys: i.server.URL, Emails: true}},
+		Tokens:  func() []bearer.Token { return nil }, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: key}, new(jose.SignerOptions).WithHeader("kid", "k"))
+	require.NoError(t, err)
+	for range 2 {
+		token, err := jwt.Signed(s).Claims(map[string]any{
+			"iss": "https://ci.example", "aud": "countersign", "sub": "x", "exp": now.Add(time.Minute).Unix(), "email": 5,
+		}).Serialize()
+		require.NoError(t, err)
+		_, err = g.Prove(request("Bearer " + token))
+		require.ErrorIs(t, err, bearer.ErrRefused)
+		now = now.Add(time.Minute)
+	}
+	require.Contains(t, log.String(), "its claims cannot be read")
+	require.EqualValues(t, 1, i.asked.Load())
 }
 
 // Such a token proves nothing, so anyone can send as many as they like.

@@ -47,8 +47,11 @@ func (p *prover) readJWT(r *http.Request, token string) (parsed *jwt.JSONWebToke
 func (p *prover) claims(ctx context.Context, from string, token *jwt.JSONWebToken, matches func(jwt.Claims) bool, more ...any) (claims jwt.Claims, err error) {
 	header := token.Headers[0]
 	err = p.keys.verify(ctx, from, header.KeyID, header.Algorithm, func(key jose.JSONWebKey) bool {
-		return token.Claims(key.Key, append(more, &claims)...) == nil
+		return token.Claims(key.Key) == nil
 	})
+	if err == nil && token.UnsafeClaimsWithoutVerification(append(more, &claims)...) != nil { // it is verified
+		err = fmt.Errorf("%w: its claims cannot be read", ErrRefused)
+	}
 	if err == nil && !matches(claims) {
 		err = ErrRefused
 	}

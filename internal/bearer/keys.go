@@ -48,11 +48,11 @@ type keySet struct {
 	read  time.Time   // when they were
 	tried time.Time   // when that was tried last
 	told  time.Time   // when the log last said that it failed
-	lacks time.Time   // when the log last said that a token could not be judged because of that
 	wrong error       // why it did
 	about os.FileInfo // of a file, as it was read last
 
 	meanwhile atomic.Pointer[keptKeys] // nil for keys of a file, whose reading takes no time
+	asking    atomic.Bool              // the issuer is asked now
 }
 
 // keptKeys are for those who come while an issuer is asked, which can take seconds.
@@ -61,51 +61,75 @@ type keptKeys struct {
 	until time.Time
 }
 
+// errUnfit is [ErrUnavailable] of a token that a key fits which has not signed it. As a rule
+// such a token is a forged one, so it waits for no issuer and counts toward the limit of its
+// address.
+var errUnfit = fmt.Errorf("%w again, and those that were read have not signed the token", ErrUnavailable)
+
 // verify reports whether the key of an issuer that a token names has signed it. A key that
 // has not may be an old one: an issuer can give its id to another, and a token need not
 // name any.
 func (k *keyring) verify(ctx context.Context, from, id, algorithm string, signed func(jose.JSONWebKey) bool) error {
+	unfit := false
 	verified := func(by jose.JSONWebKeySet) bool {
 		key, ok := chosen(by, id, algorithm)
-		return ok && signed(key)
+		unfit = ok && !signed(key)
+		return ok && !unfit
 	}
 	s := k.set(from)
 	if !s.mu.TryLock() {
-		if kept := s.meanwhile.Load(); kept != nil && k.now().Before(kept.until) && verified(kept.keys) {
-			return nil
+		if kept := s.meanwhile.Load(); kept != nil && k.now().Before(kept.until) {
+			switch {
+			case verified(kept.keys):
+				return nil
+			case unfit && s.asking.Load():
+				return errUnfit
+			}
 		}
 		s.mu.Lock()
 	}
 	defer s.mu.Unlock()
 	now := k.now()
 	err := s.refresh(ctx, k, from, now, keysFresh)
-	if err == nil || now.Sub(s.read) < keysStale && !s.read.IsZero() {
-		if err != nil && now.Sub(s.told) >= keysFresh {
-			s.told = now
-			k.log.WarnContext(ctx, "cannot read the keys of an issuer again; those that were read count for now",
-				slog.String("from", from), slog.Time("until", s.read.Add(keysStale)), slog.Any("err", err))
-		}
+	s.tell(ctx, k, from, now, err)
+	if !s.count(now) {
+		return ErrUnavailable
+	}
+	if verified(s.keys) {
+		return nil
+	}
+	if now.Sub(s.tried) >= keysAgain { // the issuer may have a new one
+		err = s.refresh(ctx, k, from, now, 0)
+		s.tell(ctx, k, from, now, err)
 		if verified(s.keys) {
 			return nil
 		}
-		if now.Sub(s.tried) >= keysAgain { // the issuer may have a new one
-			err = s.refresh(ctx, k, from, now, 0)
-			if verified(s.keys) {
-				return nil
-			}
-		}
-		if err == nil {
-			err = s.wrong
-		}
-		if err == nil {
-			return fmt.Errorf("%w: it is not signed with a key of its issuer, which has %d", ErrRefused, len(s.keys.Keys))
-		}
 	}
-	if now.Sub(s.lacks) >= keysAgain { // anyone can send such tokens
-		s.lacks = now
-		k.log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("from", from), slog.Any("err", err))
+	switch {
+	case err == nil && s.wrong == nil:
+		return fmt.Errorf("%w: it is not signed with a key of its issuer, which has %d", ErrRefused, len(s.keys.Keys))
+	case unfit:
+		return errUnfit
 	}
 	return ErrUnavailable
+}
+
+// count reports whether the keys that were read may be used.
+func (s *keySet) count(now time.Time) bool { return !s.read.IsZero() && now.Sub(s.read) < keysStale }
+
+// tell says in the log, once in a while, that keys cannot be read: anyone can send tokens.
+func (s *keySet) tell(ctx context.Context, k *keyring, from string, now time.Time, err error) {
+	counts := s.count(now)
+	if pause := map[bool]time.Duration{true: keysFresh, false: keysAgain}[counts]; err == nil || now.Sub(s.told) < pause {
+		return
+	}
+	s.told = now
+	if counts {
+		k.log.WarnContext(ctx, "cannot read the keys of an issuer again; those that were read count for now",
+			slog.String("from", from), slog.Time("until", s.read.Add(keysStale)), slog.Any("err", err))
+		return
+	}
+	k.log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("from", from), slog.Any("err", err))
 }
 
 func (k *keyring) set(from string) *keySet {
@@ -144,7 +168,9 @@ func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.
 			return fmt.Errorf("they were asked for less than %s ago: %w", keysAgain, s.wrong)
 		}
 		s.tried = now
+		s.asking.Store(true)
 		raw, err := k.fetch(ctx, from)
+		s.asking.Store(false)
 		if err == nil {
 			err = s.take(raw, now)
 		}
