@@ -144,16 +144,19 @@ func (o *Outbox) Redeliver(ctx context.Context, id string) (due, held int, err e
 	if err != nil {
 		return 0, 0, err
 	}
-	return due, held, o.takeUp(ctx, id)
+	if err := o.takeUp(ctx, id); err != nil {
+		return due, held, fmt.Errorf("the messages are sent again, but are still listed as given up: %w", err)
+	}
+	return due, held, nil
 }
 
-// takeUp forgets that messages about a request were given up.
+// takeUp forgets that messages about a request were given up, but for those that are again.
 func (o *Outbox) takeUp(ctx context.Context, id string) error {
 	n, err := approvals.Partition(id)
 	if err != nil {
 		return err
 	}
-	return update(ctx, o, endpointsID(n), func(all *endpoints) (due time.Time, changed bool, err error) {
+	err = update(ctx, o, endpointsID(n), func(all *endpoints) (due time.Time, changed bool, err error) {
 		for i, e := range all.All {
 			if at := slices.Index(e.GivenUp, id); at >= 0 {
 				all.All[i].GivenUp, changed = slices.Delete(e.GivenUp, at, at+1), true
@@ -161,6 +164,16 @@ func (o *Outbox) takeUp(ctx context.Context, id string) error {
 		}
 		return all.due(o.c.Now()), changed, nil
 	})
+	if err != nil {
+		return err
+	}
+	d, _, err := load[document](ctx, o, id)
+	for _, m := range d.Messages {
+		if s := m.Attempts.State; err == nil && s != webhook.Waiting && s != webhook.Done {
+			err = o.giveUp(ctx, id, m)
+		}
+	}
+	return err
 }
 
 // restart makes messages of a request due at once, as if they had never been sent; those for an

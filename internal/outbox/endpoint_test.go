@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -225,4 +226,45 @@ func TestWhatIsNotThereCannotBeEnabledOrSentAgain(t *testing.T) {
 	require.ErrorIs(t, err, approvals.ErrNotFound)
 	_, _, err = w.Redeliver(t.Context(), "nonsense")
 	require.ErrorIs(t, err, approvals.ErrNotFound)
+}
+
+// at is a store that does something else right after a commit.
+type at struct {
+	outbox.Store
+
+	after func()
+}
+
+func (s *at) CommitTimed(ctx context.Context, id, surface string, data []byte, version int64, due time.Time) error {
+	err := s.Store.CommitTimed(ctx, id, surface, data, version, due)
+	if f := s.after; f != nil {
+		s.after = nil
+		f()
+	}
+	return err
+}
+
+// A message can be given up again before the operator's command has ended.
+func TestAMessageThatIsGivenUpAgainMeanwhileStaysListed(t *testing.T) {
+	w := newWorld(t)
+	id := w.put("a", "ci")
+	w.hook.answers(http.StatusOK, "")
+	delete(w.urls, "ci")
+	for range 10 {
+		if err := w.Reconcile(t.Context(), id); err != nil {
+			w.clock.Advance(w.waitOf(err))
+		}
+	}
+	operator := w.open(&at{w.store, func() {
+		for range 10 {
+			if err := w.Reconcile(t.Context(), id); err != nil {
+				w.clock.Advance(w.waitOf(err))
+			}
+		}
+	}}, w.sender)
+	_, _, err := operator.Redeliver(t.Context(), id)
+	require.NoError(t, err)
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, list[0].GivenUp)
 }

@@ -20,8 +20,8 @@ type sending struct {
 }
 
 // begin counts a message, unless its endpoint has as many as it may: not more than are
-// free for others. So receivers that do not answer, also several of them, do not delay
-// the messages for all others.
+// free for others. Receivers that stop answering one after another hold 8, 4, 2, 1 and 1,
+// so up to four of them do not delay the messages for all others.
 func (s *sending) begin(m stored) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
