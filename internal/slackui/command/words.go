@@ -84,7 +84,7 @@ const (
 	statusHere         = "Waiting in this channel: %s."
 	statusUnsure       = "Slack couldn't tell who is in some groups, so there may be more."
 	statusUnknown      = "Countersign couldn't check what waits for you. %s"
-	statusUnknownStore = "Countersign couldn't check what waits for you, because the store isn't answering. Try again in a moment."
+	statusUnknownStore = "Countersign couldn't check what waits for you, because the store can't be used now. Try again in a moment."
 )
 
 // away, of a person.
