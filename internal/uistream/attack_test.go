@@ -408,3 +408,26 @@ func TestAnAnswerInOlderHistoryIsHonored(t *testing.T) {
 	require.NotContains(t, short(got), "tool-", "a call of another message is not addressed")
 	require.Equal(t, []string{`del{"path":"a"}`}, c.executed())
 }
+
+// A client can give a call an output of its own. One that shows a call as done while the
+// server asks about it sends its message again and again.
+func TestAnOutputOfTheClientDoesNotCountAndIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	for _, state := range []string{"output-available", "output-error", "output-denied"} {
+		c := w.client(alice)
+		c.chat = state
+		message, asked := c.ask("two:" + state)
+		part := responded("two", "c0.0.0", asked["c0.0.0"], true, state)
+		part["state"], part["output"] = state, "done"
+		all := read(t, c.answer(message, part)).all()
+		require.Equal(t, "c0.0.0", of(all, "tool-input-available")["toolCallId"], state)
+		require.Equal(t, asked["c0.0.0"], of(all, "tool-approval-request")["approvalId"], state)
+		require.Equal(t, "0 of 2", of(all, "data-approval")["data"].(object)["progress"], state)
+	}
+	require.Empty(t, w.executed())
+
+	c := w.client(alice)
+	message, _ := c.ask("ext:b del:a")
+	ext := object{"type": "tool-ext", "toolCallId": "c0.0.0", "state": "output-available", "input": object{"path": "b"}, "output": "mine"}
+	require.Contains(t, short(read(t, c.answer(message, ext)).all()), "tool-input-available c0.0.0")
+}

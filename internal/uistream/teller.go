@@ -55,6 +55,9 @@ func (w *teller) knows(m message, t *turn) {
 				k.approval, k.responded = p.Approval.ID, p.State == stateResponded
 			}
 			k.settled = p.State == stateOutput || p.State == stateError || p.State == stateDenied
+			if k.settled && c.result == nil { // the result is the client's own, and does not count
+				k = &told{started: true}
+			}
 			w.calls[c.id] = k
 		}
 	}
