@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -15,7 +16,7 @@ const maxChatID = 128
 
 // chatIDOK reports whether a chat may have the id: clients make it up.
 func chatIDOK(id string) bool {
-	if id == "" || len(id) > maxChatID || strings.HasPrefix(id, "__") || id == "constructor" || id == "prototype" {
+	if id == "" || len(id) > maxChatID || slices.Contains([]string{"__proto__", "constructor", "prototype"}, id) {
 		return false
 	}
 	return !strings.ContainsFunc(id, func(r rune) bool {

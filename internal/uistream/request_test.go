@@ -68,6 +68,14 @@ func TestABodyThatIsWrongIsRefusedWithAList(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, c.do(http.MethodPost, "/api/chat", `{"id":"c","x":"`+strings.Repeat("x", 5<<20)+`"}`).code)
 }
 
+// assistant-ui gives a new chat such an id.
+func TestTheIDOfAChatMayBeginWithUnderscores(t *testing.T) {
+	c := newWorld(t).client(alice)
+	c.chat = "__LOCALID_dub7owra77k"
+	require.Equal(t, "stop", of(read(t, c.say("u1", "say hi")).all(), "finish")["finishReason"])
+	require.Equal(t, http.StatusOK, c.do(http.MethodGet, "/api/chat/"+c.chat, nil).code)
+}
+
 func TestARequestThatNoRouteTakesIsAProblem(t *testing.T) {
 	c := newWorld(t).client(alice)
 	for request, status := range map[string]int{
