@@ -32,6 +32,7 @@ type told struct {
 	available bool
 	approval  string // what it was last asked
 	responded bool   // it shows an answer that is not settled yet
+	approved  bool   // that answer
 	decided   bool   // it was told the decision, in a dialect that has words for it
 	settled   bool
 }
@@ -53,6 +54,7 @@ func (w *teller) knows(m message, t *turn) {
 			k := &told{started: true, available: p.State != stateStreaming}
 			if p.Approval != nil {
 				k.approval, k.responded = p.Approval.ID, p.State == stateResponded
+				k.approved = p.Approval.Approved != nil && *p.Approval.Approved
 			}
 			k.settled = p.State == stateOutput || p.State == stateError || p.State == stateDenied
 			if k.settled && c.result == nil { // the result is the client's own, and does not count
@@ -239,13 +241,17 @@ func (w *teller) note(d *approvalData) []chunk {
 }
 
 // results settles the calls that have a result: denied ones first, then those
-// that failed.
+// that failed. The common dialect cannot say how they were decided, so an answer of the
+// client that was not followed is taken away: the call is requested anew, and settled.
 func (w *teller) results(s *step) []chunk {
-	var denied, failed, rest []chunk
+	var again, denied, failed, rest []chunk
 	for _, c := range s.calls {
 		k := w.call(c.id)
 		if c.result == nil || k.settled {
 			continue
+		}
+		if approved, decided := c.decided(); decided && k.responded && k.approved != approved && w.dialect == Common {
+			again = append(again, w.request(c))
 		}
 		k.settled, k.responded = true, false
 		r, ok := c.result.(agentrun.ToolReturn)
@@ -264,7 +270,7 @@ func (w *teller) results(s *step) []chunk {
 			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), Hosted: c.hosted, ErrorText: words(r.Content)})
 		}
 	}
-	return slices.Concat(denied, failed, rest)
+	return slices.Concat(again, denied, failed, rest)
 }
 
 // unsettled asks again about the calls that people can still decide and that the

@@ -168,15 +168,18 @@ scenarios["the web decides while a stream is open"] = async () => {
   assert.equal(await ran(path), 1);
 };
 
-scenarios["Slack was faster than the click"] = async () => {
-  const path = fresh("a"), chat = await ask(`del:${path}`);
-  await slack("UBOB", path, "deny", "no");
-  await chat.click(path, true);
-  await chat.settled("the end", () => chat.text().includes("denied"));
-  assert.equal(chat.part(path).state, "output-denied");
-  assert.equal(await ran(path), 0);
-  await chat.quiet(2);
-};
+for (const [verdict, state, words, runs] of [["deny", "output-denied", "denied", 0], ["approve", "output-available", "Done", 1]]) {
+  scenarios[`Slack was faster than the click (${verdict})`] = async () => {
+    const path = fresh("a"), chat = await ask(`del:${path}`);
+    await slack("UBOB", path, verdict, "no");
+    await chat.click(path, verdict === "deny");
+    await chat.settled("the end", () => chat.text().includes(words));
+    assert.equal(chat.part(path).state, state);
+    assert.notEqual(chat.part(path).approval.approved, verdict === "deny", "the answer that did not count");
+    assert.equal(await ran(path), runs);
+    await chat.quiet(2);
+  };
+}
 
 scenarios["half of a batch in Slack, half on the web"] = async () => {
   const [a, b] = [fresh("a"), fresh("b")], chat = await ask(`del:${a} del:${b}`);
