@@ -17,7 +17,12 @@ import (
 // follows has been said.
 func (o *workspace) slash(user, text string) string {
 	o.t.Helper()
-	out, err := o.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: text})
+	return o.slashIn("C0OPS", user, text)
+}
+
+func (o *workspace) slashIn(channel, user, text string) string {
+	o.t.Helper()
+	out, err := o.Command(slacksim.Command{User: user, Channel: channel, Command: "/countersign", Text: text})
 	require.NoError(o.t, err)
 	require.Empty(o.t, out.VisibleError)
 	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))

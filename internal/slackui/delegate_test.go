@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -142,4 +143,38 @@ func TestTheDeactivatedPassNothingOn(t *testing.T) {
 			require.Equal(t, c.status, o.status(b, 0))
 		})
 	}
+}
+
+// Nobody can approve for somebody who could not approve themselves any more. So their
+// delegate is not asked, has nothing waiting, and may not read it.
+func TestNobodyIsAskedForTheDeactivated(t *testing.T) {
+	o, b := delegable(t)
+	o.slash("U0BOB", "away for 2h, ask @dave")
+	require.NoError(t, o.SetActive("U0BOB", false))
+	o.pass(2 * time.Minute) // what was looked up is too old
+	_ = o.ui.Cards.Reconcile(t.Context(), string(b.ID))
+	require.Len(t, o.directs("U0DAVE"), 1, "only that he is the delegate")
+	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 0 requests.")
+	require.ErrorIs(t, o.ui.MayRead(t.Context(), "U0DAVE", b), directory.ErrMayNotRead)
+
+	require.NoError(t, o.SetActive("U0BOB", true))
+	o.pass(2 * time.Minute)
+	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 1 request")
+	require.NoError(t, o.ui.MayRead(t.Context(), "U0DAVE", b))
+}
+
+// A guest is in no group for the policy, so nobody is asked for them as a member of one.
+func TestNobodyIsAskedForAGuestInAGroup(t *testing.T) {
+	sim := escaping()
+	sim.Groups = []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: []string{"U0GUEST"}}}
+	o := atNoon(t, sim, inLists)
+	d := call("c1", "delete_file", `{}`, sre)
+	d.Ask.Requirement.Delegation = true
+	b := o.opens(o.say("U0ALICE", "clean up"), d)
+	o.draw(b)
+	o.slashIn("C0GENERAL", "U0GUEST", "away for 2h, ask @dave")
+	require.NoError(t, o.Leave("U0DAVE", "C0OPS"))
+	o.pass(2 * time.Minute)
+	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 0 requests.")
+	require.ErrorIs(t, o.ui.MayRead(t.Context(), "U0DAVE", b), directory.ErrMayNotRead)
 }

@@ -86,18 +86,11 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 		if len(groups) == 0 && !what.names(away.User) {
 			continue // the calls do not ask them
 		}
-		passed, err := passedOn(ctx, d, away)
+		counts, member, err := absentCounts(ctx, d, away)
 		if err != nil {
 			return nil, err
 		}
-		if !passed {
-			continue
-		}
-		member, err := d.Admitted(ctx, string(away.User), "", what)
-		if errors.Is(err, ErrLookup) {
-			return nil, err
-		}
-		if err != nil {
+		if !counts {
 			continue
 		}
 		if !member {
@@ -106,6 +99,21 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 		all = append(all, approvals.Absent{User: away.User, Groups: groups, Until: away.Until, Via: away.Via})
 	}
 	return all, nil
+}
+
+// absentCounts reports whether the person who is away could take part themselves, and
+// everyone who passed the delegation on can still be a delegate. member says whether the
+// person is a full member; otherwise they could only approve where a rule names them. It
+// returns an error only if that may be known in a moment.
+func absentCounts(ctx context.Context, d *Directory, to approvals.Delegation) (counts, member bool, err error) {
+	if passed, err := passedOn(ctx, d, to); err != nil || !passed {
+		return false, false, err
+	}
+	member, err = d.Admitted(ctx, string(to.User), "", Sought{Named: []approvals.UserID{to.User}})
+	if errors.Is(err, ErrLookup) {
+		return false, false, err
+	}
+	return err == nil, member, nil
 }
 
 // passedOn reports whether everyone who passed the delegation on can still be a delegate.

@@ -79,12 +79,15 @@ func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, erro
 		return Viewer{}, err
 	}
 	for _, a := range who.Away.DelegationsTo(who.User, d.Now()) {
-		passed, err := passedOn(asking, d, a)
+		counts, theirMember, err := absentCounts(asking, d, a)
 		who.Unsure = who.Unsure || err != nil
-		if !passed {
+		if !counts {
 			continue
 		}
-		theirs, _ := in.With(string(a.User), d.Now())
+		var theirs []approvals.GroupID
+		if theirMember {
+			theirs, _ = in.With(string(a.User), d.Now())
+		}
 		who.For = append(who.For, approvals.Absent{User: a.User, Groups: theirs, Until: a.Until, Via: a.Via})
 		who.keys = append(who.keys, approvals.WaitsForUser(a.User))
 		for _, g := range theirs {

@@ -65,14 +65,17 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 	if !member {
 		return ErrMayNotRead
 	}
-	var absent []approvals.UserID // whom the person stands in for
+	var absent, members []approvals.UserID // whom the person stands in for, and who of them counts in groups
 	away, _, unanswered := d.Absences().Load(ctx)
 	if unanswered == nil && asked.Delegation {
 		for _, a := range away.DelegationsTo(me, d.Now()) {
-			passed, err := passedOn(asking, d, a)
+			counts, member, err := absentCounts(asking, d, a)
 			unanswered = errors.Join(unanswered, err)
-			if passed {
+			if counts {
 				absent = append(absent, a.User)
+			}
+			if member {
+				members = append(members, a.User)
 			}
 		}
 	}
@@ -96,7 +99,7 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 		if slices.Contains(r.Users, who.User) {
 			return nil
 		}
-		if i < inChannels && slices.ContainsFunc(absent, func(u approvals.UserID) bool { return slices.Contains(r.Users, string(u)) }) {
+		if i < inChannels && slices.ContainsFunc(members, func(u approvals.UserID) bool { return slices.Contains(r.Users, string(u)) }) {
 			return nil
 		}
 	}
