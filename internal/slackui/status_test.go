@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
@@ -57,4 +58,26 @@ func (h *sheetWorkspace) opensOnly(name string, at time.Time) approvals.BatchID 
 	require.NoError(h.t, err)
 	require.NoError(h.t, h.store.Commit(h.t.Context(), agentrun.Commit{Opens: &agentrun.OpenBatch{Batch: b, Events: events}}))
 	return b.ID
+}
+
+// A token that is revoked does not close the connection through which commands come.
+func TestStatusSaysThatNoCallToSlackSucceeds(t *testing.T) {
+	o := atNoon(t, escaping(), inLists)
+	b := o.opens(o.say("U0ALICE", "clean up"), call("c1", "delete_file", `{}`, sre))
+	var refused []slacksim.Fault
+	for range 20 {
+		refused = append(refused, slacksim.Fault{Error: "invalid_auth"})
+	}
+	o.SetFaults(slacksim.Faults{Next: refused})
+	for range 10 {
+		require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
+		o.pass(2 * time.Minute)
+	}
+	said := o.slash("U0BOB", "status")
+	require.Contains(t, said, "Countersign has a problem.")
+	require.Contains(t, said, "No call to Slack succeeds, so cards don't appear or change.")
+
+	o.SetFaults(slacksim.Faults{})
+	o.draw(b)
+	require.Contains(t, o.slash("U0BOB", "status"), "Countersign is working.")
 }

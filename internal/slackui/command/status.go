@@ -44,6 +44,9 @@ func (s *Handler) wellness(ctx context.Context) []blockkit.Mrkdwn {
 	if s.Linked != nil && s.Linked() != nil {
 		ill = append(ill, blockkit.Ours(statusNoSlack))
 	}
+	if s.People.API.Away() {
+		ill = append(ill, blockkit.Ours(statusNoCalls))
+	}
 	if h.Parked != nil {
 		n, err := h.Parked(ctx)
 		switch {

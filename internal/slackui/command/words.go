@@ -76,6 +76,7 @@ const (
 	statusNoStore      = "The store can't be used now. Nothing can be decided until it can."
 	statusStopped      = "This process stopped updating cards and runs. They wait until another process takes over."
 	statusNoSlack      = "The connection to Slack is down."
+	statusNoCalls      = "No call to Slack succeeds, so cards don't appear or change. Each is tried again until one does."
 	statusUnchecked    = "Countersign couldn't check for failed work."
 	statusParked       = "%s of work failed repeatedly and stopped. Your Countersign admin can see more with `bot admin parked`."
 	statusPolicy       = "Policy version: `%s`."

@@ -89,8 +89,19 @@ func (p *throttle) heard(method, channel, key string, r rank, now time.Time, err
 func (p *throttle) news() (away, isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	away = p.row >= awayAfter
+	away = p.away()
 	isNew = away != p.told
 	p.told = away
 	return away, isNew
+}
+
+// away reports whether no call succeeds. p must be locked.
+func (p *throttle) away() bool { return p.row >= awayAfter }
+
+// Away reports whether the last calls to Slack have all failed, because of Slack, the
+// network or the token.
+func (a *Client) Away() bool {
+	a.Throttle.mu.Lock()
+	defer a.Throttle.mu.Unlock()
+	return a.Throttle.away()
 }
