@@ -140,6 +140,14 @@ func TestRefusalsAreExplained(t *testing.T) {
 			o.setBatch(b)
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 		}, "U0BOB", "couldn't tell who is in <!subteam^S0SEC>"},
+		"group refused": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, b approvals.Batch) {
+			b.Approvals[0].Requirement.Quorums[0].From.Groups = []approvals.GroupID{"S0SEC"}
+			o.setBatch(b)
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "missing_scope"}}})
+		}, "U0BOB", "Slack refuses to tell this app who is in <!subteam^S0SEC>, so your permission couldn't be checked. Nothing changed. Tell your Countersign admin."},
+		"account refused": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, _ approvals.Batch) {
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Error: "invalid_auth"}}})
+		}, "U0DAVE", "Slack refuses to confirm your account to this app. Nothing changed. Tell your Countersign admin."},
 		"account not known": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, _ approvals.Batch) {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 503}}})
 		}, "U0DAVE", "couldn't confirm your account"},

@@ -81,6 +81,12 @@ func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
 	if e.Permanent() {
 		return blockkit.Ours("Slack no longer has %s, or doesn't show it to this app, so nobody counts as a member of it. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
 	}
+	switch {
+	case e.Lasts() && e.What == "group":
+		return blockkit.Ours("Slack refuses to tell this app who is in %s, so your permission couldn't be checked. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
+	case e.Lasts():
+		return blockkit.Ours("Slack refuses to confirm your account to this app. Nothing changed. Tell your Countersign admin.")
+	}
 	if e.What == "group" {
 		return blockkit.Ours("Slack couldn't tell who is in %s, so your permission couldn't be checked. Nothing changed. Try again in a moment.", blockkit.Group(e.ID))
 	}

@@ -112,7 +112,10 @@ func classify(method string, err error) error {
 // passing are the error codes that are not about what a call does: of Slack's own
 // troubles, and of a token that is refused whatever it is used for. Work waits until they
 // have passed, or the bot has another token.
-var passing = slices.Concat(troubles, []string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"})
+var passing = slices.Concat(troubles, tokens)
+
+// tokens are the error codes that are about the token.
+var tokens = []string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}
 
 // troubles are the error codes that are about Slack itself.
 var troubles = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited"}
@@ -140,6 +143,17 @@ func Refused(err error) bool {
 	_, later := errors.AsType[*LaterError](err)
 	return ok && !later && e.code != ""
 }
+
+// lasting are the error codes of questions that get no answer until someone changes the
+// app, its token, or the workspace.
+var lasting = slices.Concat(tokens, []string{
+	"missing_scope", "no_permission", "not_allowed_token_type", "access_denied", "team_access_not_granted",
+	"plan_upgrade_required", "not_in_channel",
+})
+
+// Lasts reports whether asking again does not help, because of the app or the
+// workspace.
+func Lasts(err error) bool { return HasCode(err, lasting...) || errors.Is(err, errTooMany) }
 
 // HasCode reports whether Slack refused with one of these error codes.
 func HasCode(err error, codes ...string) bool {
