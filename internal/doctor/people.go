@@ -60,6 +60,10 @@ func (s slackCheck) checkGroups(ctx context.Context) {
 		return
 	}
 	list, err := s.lookup.groups(ctx)
+	if err != nil && !isRefusal(err) {
+		s.unknown(slackAdvice(err), "Slack: which user groups there are (usergroups.list): %s", err)
+		return
+	}
 	if err != nil {
 		s.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in a group could approve: %s", err)
 		return
@@ -86,6 +90,10 @@ func (s slackCheck) checkGroups(ctx context.Context) {
 // checkMembers looks at a channel whose members approve.
 func (s slackCheck) checkMembers(ctx context.Context, id approvals.GroupID, place string) {
 	members, _, err := s.lookup.Members(ctx, id)
+	if err != nil && !isRefusal(err) {
+		s.unknown(slackAdvice(err), "%s: who is in the channel %s (conversations.members): %s", place, id, err)
+		return
+	}
 	if err != nil {
 		advice := "correct the id; write /invite @countersign there"
 		if more := slackAdvice(err); more != "" {

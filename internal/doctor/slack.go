@@ -141,6 +141,9 @@ func (s slackCheck) channels() []place {
 
 // slackAdvice says what to do about an error of Slack.
 func slackAdvice(err error) string {
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return fmt.Sprintf("check again in %s", limited.RetryAfter)
+	}
 	var refused slack.SlackErrorResponse
 	if !errors.As(err, &refused) {
 		return "check SLACK_API_URL, and that this machine can reach it"
@@ -156,6 +159,13 @@ func slackAdvice(err error) string {
 		return "the plan of this workspace has no user groups: name people under users"
 	}
 	return ""
+}
+
+// isRefusal reports whether Slack answered that it does not do what was asked. Other
+// errors say nothing about the workspace.
+func isRefusal(err error) bool {
+	var refused slack.SlackErrorResponse
+	return errors.As(err, &refused)
 }
 
 func isCode(err error, codes ...string) bool {

@@ -35,6 +35,9 @@ func TestCheckOfSlack(t *testing.T) {
 		"no scope to look at groups": {slacksim.Config{Scopes: []string{"users:read"}}, nil, []string{
 			"problem          Slack: cannot look up user groups", "-> grant the scope usergroups:read",
 		}},
+		"groups cannot be asked for now": {slacksim.Config{}, func(i *installation) {
+			i.slack.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.list", Status: 429, RetryAfter: 7}}})
+		}, []string{"could not check  Slack: which user groups there are (usergroups.list)", "-> check again in 7s"}},
 		"not in the channel": {slacksim.Config{Channels: []slacksim.Channel{{ID: "C0OPS", Name: "ops", Members: []string{"U0BOB"}}}}, nil, []string{
 			"problem          agents[0].channels: C0OPS: the bot is not in #ops", "-> write /invite @countersign there",
 		}},
