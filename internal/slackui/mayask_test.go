@@ -58,6 +58,18 @@ func TestAGroupThatCannotBeLookedUpLetsNobodyIn(t *testing.T) {
 	o.hears(1) // it is delivered again
 }
 
+// While the app lacks a scope, delivering the mention again does not help.
+func TestWhoAsksReadsThatSlackRefusesToLookUp(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{}, onlyFor(approvals.From{Groups: []approvals.GroupID{"S0SRE"}}))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "missing_scope"}}})
+	o.say("U0BOB", "@countersign clean up")
+	require.NoError(t, o.Idle(t.Context()))
+	require.Empty(t, o.mentioned())
+	told := o.whispers("U0BOB", "")
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "Slack refuses to tell this app who is in <!subteam^S0SRE>")
+}
+
 func TestItIsNotSaidWhoMayAskAnAgentThatIsNotThere(t *testing.T) {
 	_, err := slackui.New(slackui.Config{Agent: "ops", Agents: map[string]string{"C0OPS": "dba"}, MayAsk: map[string]approvals.From{
 		"opps": {Users: []approvals.UserID{"U0BOB"}}, "ops": {}, "dba": {Users: []approvals.UserID{"U0BOB"}},

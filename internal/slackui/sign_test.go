@@ -238,6 +238,17 @@ func TestASigningFormSurvivesAnOutage(t *testing.T) {
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }
 
+// To press the button again does not help while the app lacks a scope.
+func TestASigningFormSaysThatSlackRefusesToLookUp(t *testing.T) {
+	o, root, b := one(t, long(sre))
+	o.press("U0BOB", o.card("U0BOB", root), "sign", 0)
+	o.now.move(61e9)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "missing_scope"}}})
+	o.submitsTop("U0BOB")
+	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Slack refuses to tell this app who is in")
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+}
+
 // TestWhatIsShownWholeIsApprovedAtOnce: also next to a call that is not.
 func TestWhatIsShownWholeIsApprovedAtOnce(t *testing.T) {
 	plain := call("c2", "delete_file", `{"path":"`+strings.Repeat("p", 500)+`"}`, sre)

@@ -187,7 +187,7 @@ var ErrTryAgain = errors.New("try again")
 // IsTryAgain reports whether the same attempt may work in a moment.
 func IsTryAgain(err error) bool {
 	lookup, unanswered := errors.AsType[*directory.LookupError](err)
-	return unanswered && !lookup.Permanent() || errors.Is(err, ErrTryAgain) ||
+	return unanswered && !lookup.Permanent() && !lookup.Lasts() || errors.Is(err, ErrTryAgain) ||
 		errors.Is(err, approvals.ErrConflict) || errors.Is(err, context.DeadlineExceeded)
 }
 
