@@ -286,3 +286,21 @@ func TestWhatChangedIsAskedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, users, approvals.UserID("U0DAVE"))
 }
+
+// An approval counts for the groups of its moment. Whoever has joined another group since
+// reads how to approve for it.
+func TestAnApprovalCountsForALaterGroupOnceItIsGivenAgain(t *testing.T) {
+	o, root, b := one(t, call("c1", "delete_file", `{"path":"a"}`, sre, by("security", fromGroup("S0SEC"))))
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	require.NoError(t, o.SetGroup("S0SEC", []string{"U0BOB"}))
+	o.now.move(2 * time.Minute) // what was looked up is too old
+	o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	require.Contains(t, o.whispers("U0BOB", root)[0], "if you joined another, press Take back and decide again")
+	o.draw(b)
+	o.press("U0BOB", o.card("U0BOB", root), "retract", 0)
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+}

@@ -145,7 +145,7 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 	case errors.Is(err, approvals.ErrReasonNeeded):
 		return blockkit.Ours("This approval needs a reason. Nothing changed. Press Approve again and enter one."), true
 	case errors.Is(err, ErrCounted):
-		return blockkit.Ours("You already %s this call, and that counts once. Nothing changed. The card shows what is still missing.", past(a)), true
+		return blockkit.Ours("You already %s this call, and that counts once. Nothing changed. The card shows what is still missing. It counts for the groups that you were in at that time: if you joined another, press Take back and decide again.", past(a)), true
 	case errors.Is(err, approvals.ErrDecided):
 		return blockkit.Ours("You already %s this call. Nothing changed. To decide otherwise, press Take back first.", past(a)), true
 	case errors.Is(err, approvals.ErrNoDecision):
