@@ -449,21 +449,35 @@ func TestForgedTokensAreLimitedWhileTheIssuerIsAway(t *testing.T) {
 	require.Equal(t, 10, limited)
 }
 
-// Only the token for which the issuer is asked waits for it.
-func TestAForgedTokenWaitsForNoIssuer(t *testing.T) {
+// Tokens that wait for an issuer which replaces its key are not taken for forged ones; but not
+// any number of them waits, and none of a known key.
+func TestTokensOfANewKeyWaitForTheirIssuer(t *testing.T) {
 	i := newIssuer(t)
 	known := i.key("k", jose.EdDSA)
 	w := newWorld(withJWT(i.server.URL))
 	require.NoError(t, w.proves(i, "k", known))
-	forged := newIssuer(t).key("k", jose.EdDSA)
+	old := i.keys.Keys
+	i.keys.Keys = nil
+	fresh := i.key("k", jose.EdDSA)
+	token := request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims()))
 	w.now = w.now.Add(time.Minute)
-	h, first := i.hangs(), make(chan error)
-	go func() { first <- w.proves(i, "k", forged) }()
+	h, became := i.hangs(), make(chan error)
+	prove := func() { _, err := w.Prove(token); became <- err }
+	go prove()
 	<-h.asked
-	require.ErrorIs(t, w.proves(i, "k", forged), bearer.ErrUnavailable)
+	for range 150 {
+		go prove()
+	}
+	for range 50 {
+		require.Equal(t, bearer.ErrUnavailable, <-became)
+	}
 	require.NoError(t, w.proves(i, "k", known))
 	close(h.goOn)
-	require.ErrorIs(t, <-first, bearer.ErrRefused)
+	for range 101 {
+		require.NoError(t, <-became)
+	}
+	require.NotEqual(t, old, i.keys.Keys)
+	require.NotContains(t, w.log.String(), "proved no agent")
 }
 
 // Such a token is signed, so no other key is looked for.

@@ -27,6 +27,7 @@ const (
 	keysFresh  = 10 * time.Minute
 	keysAgain  = 30 * time.Second
 	keysStale  = time.Hour
+	maxWaiting = 100       // tokens that wait for an answer of an issuer, of those that a kept key fits and has not signed
 	maxKeys    = 256 << 10 // bytes that are fetched
 	maxKeyFile = 16 << 20  // bytes of a file
 )
@@ -53,6 +54,7 @@ type keySet struct {
 
 	meanwhile atomic.Pointer[keptKeys] // nil for keys of a file, whose reading takes no time
 	asking    atomic.Bool              // the issuer is asked now
+	waiting   atomic.Int32             // how many tokens wait for its answer that a kept key fits and has not signed
 }
 
 // keptKeys are for those who come while an issuer is asked, which can take seconds.
@@ -62,8 +64,7 @@ type keptKeys struct {
 }
 
 // errUnfit is [ErrUnavailable] of a token that a key fits which has not signed it. As a rule
-// such a token is a forged one, so it waits for no issuer and counts toward the limit of its
-// address.
+// such a token is a forged one, so it counts toward the limit of its address.
 var errUnfit = fmt.Errorf("%w again, and those that were read have not signed the token", ErrUnavailable)
 
 // verify reports whether the key of an issuer that a token names has signed it. A key that
@@ -79,11 +80,14 @@ func (k *keyring) verify(ctx context.Context, from, id, algorithm string, signed
 	s := k.set(from)
 	if !s.mu.TryLock() {
 		if kept := s.meanwhile.Load(); kept != nil && k.now().Before(kept.until) {
-			switch {
-			case verified(kept.keys):
+			if verified(kept.keys) {
 				return nil
-			case unfit && s.asking.Load():
-				return errUnfit
+			}
+			if unfit && s.asking.Load() {
+				defer s.waiting.Add(-1)
+				if s.waiting.Add(1) > maxWaiting {
+					return ErrUnavailable
+				}
 			}
 		}
 		s.mu.Lock()
