@@ -1,12 +1,14 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -263,6 +265,51 @@ func TestAMessageThatIsGivenUpAgainMeanwhileStaysListed(t *testing.T) {
 		}
 	}}, w.sender)
 	_, _, err := operator.Redeliver(t.Context(), id)
+	require.NoError(t, err)
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, list[0].GivenUp)
+}
+
+// before is a store that does something else before a commit.
+type before struct {
+	outbox.Store
+
+	commit func(data []byte)
+}
+
+func (s before) CommitTimed(ctx context.Context, id, surface string, data []byte, version int64, due time.Time) error {
+	s.commit(data)
+	return s.Store.CommitTimed(ctx, id, surface, data, version, due)
+}
+
+// Nor does it matter which of the two ends first.
+func TestAMessageThatIsGivenUpRightAfterItWasTakenOffTheListIsListed(t *testing.T) {
+	w := newWorld(t)
+	id := w.put("a", "ci")
+	delete(w.urls, "ci")
+	giveUp := func(o *outbox.Outbox) {
+		for range 10 {
+			if err := o.Reconcile(t.Context(), id); err != nil {
+				w.clock.Advance(w.waitOf(err))
+			}
+		}
+	}
+	giveUp(w.Outbox)
+	reached, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	wait := sync.OnceFunc(func() { close(reached); <-goOn })
+	worker := w.open(before{w.store, func(data []byte) {
+		if bytes.Contains(data, []byte(`"undelivered"`)) {
+			wait()
+		}
+	}}, w.sender)
+	operator := w.open(&at{w.store, func() {
+		go func() { defer close(done); giveUp(worker) }()
+		<-reached
+	}}, w.sender)
+	_, _, err := operator.Redeliver(t.Context(), id)
+	close(goOn)
+	<-done
 	require.NoError(t, err)
 	list, err := w.List(t.Context())
 	require.NoError(t, err)

@@ -196,27 +196,31 @@ func (o *Outbox) settle(ctx context.Context, id string, m stored, outcome webhoo
 		slog.String("agent", m.Agent), slog.String("endpoint", m.Endpoint), slog.String("request", id),
 		slog.String("message", m.ID), slog.String("reason", outcome.Reason),
 	}
-	switch next.State {
-	case webhook.Undelivered, webhook.Unwanted, webhook.Unsendable:
+	givenUp := next.State != webhook.Waiting && next.State != webhook.Done
+	if givenUp {
 		o.c.Log.LogAttrs(ctx, slog.LevelError, "a webhook message is given up", log...)
 		if err := o.giveUp(ctx, id, m); err != nil {
 			return err
 		}
-	case webhook.Waiting, webhook.Done:
 	}
 	all, err := o.endpointsOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	return update(ctx, o, id, func(d *document) (time.Time, bool, error) {
+	stores := false
+	err = update(ctx, o, id, func(d *document) (time.Time, bool, error) {
 		i := d.index(m.ID)
-		if i < 0 || !d.Messages[i].Claimed.Equal(m.Claimed) {
+		if stores = i >= 0 && d.Messages[i].Claimed.Equal(m.Claimed); !stores {
 			return time.Time{}, false, nil // another process took it over, or an operator sent it again
 		}
 		d.Messages[i].Attempts, d.Messages[i].Claimed = next, time.Time{}
 		at, _ := d.due(all, now)
 		return at, true, nil
 	})
+	if err == nil && stores && givenUp { // an operator's command may have taken it off the list
+		err = o.giveUp(ctx, id, m)
+	}
+	return err
 }
 
 func (o *Outbox) endpointsOf(ctx context.Context, id string) (endpoints, error) {
