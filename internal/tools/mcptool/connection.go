@@ -113,6 +113,9 @@ func (c *connection) hold(ctx context.Context) error {
 	}
 	for fresh, polled := true, false; ; {
 		var pause time.Duration
+		if fresh { // before its list counts: until the link is set, calls are made on the one before
+			l.pings = l.answersPings(ctx)
+		}
 		said := l.said.Load()
 		raw, err := l.list(ctx)
 		switch {
@@ -122,7 +125,6 @@ func (c *connection) hold(ctx context.Context) error {
 			c.update(listed(c.server, raw))
 			c.caughtUp(l, said)
 			if fresh {
-				l.pings = l.answersPings(ctx)
 				c.set(l)
 				retire()
 				if !polled {
@@ -154,7 +156,19 @@ func (c *connection) hold(ctx context.Context) error {
 			return ctx.Err()
 		case <-l.lost:
 			return l.explain(l.why)
-		case <-time.After(pause):
+		case <-time.After(min(pause, firstPause)):
+		}
+		var wanted <-chan struct{}
+		if fresh {
+			wanted = c.wanted
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.lost:
+			return l.explain(l.why)
+		case <-time.After(pause - firstPause):
+		case <-wanted:
 		}
 		if !fresh {
 			continue

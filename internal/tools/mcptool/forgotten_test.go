@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -368,4 +369,51 @@ func TestAServerWithoutAStreamIsListedAgain(t *testing.T) {
 	require.NoError(t, err)
 	f.fails.Store(false)
 	changes(true)
+}
+
+// While a session is opened, calls are made in the one before. So its list does not count yet.
+func TestNoCallIsJudgedByTheListOfASessionThatIsBeingOpened(t *testing.T) {
+	var hangs atomic.Bool
+	asked, over := make(chan struct{}), make(chan struct{})
+	f := &forgetful{relist: 5 * time.Millisecond, pinged: func(http.ResponseWriter, int64) bool {
+		if hangs.CompareAndSwap(true, false) {
+			close(asked)
+			<-over
+		}
+		return false
+	}}
+	r := f.start(t, time.Hour)
+	f.changed.Store(true)
+	f.session.Add(1)
+	require.Eventually(t, func() bool {
+		_, err := r.call("srv.pay", `{}`)
+		return err != nil && strings.Contains(err.Error(), "nobody has accepted the change")
+	}, 30*time.Second, 5*time.Millisecond)
+	calls, strange := f.calls.Load(), f.strange.Load()
+	hangs.Store(true)
+	f.changed.Store(false)
+	f.session.Add(1)
+	<-asked
+	_, err := r.call("srv.pay", `{}`)
+	close(over)
+	require.ErrorContains(t, err, "nobody has accepted the change")
+	require.Equal(t, calls, f.calls.Load())
+	require.Equal(t, strange, f.strange.Load(), "in the session before")
+}
+
+// A session whose ping was refused stays there until another one is opened, which no call
+// waits for longer than it has to.
+func TestNoCallIsLostWhereEverySecondPingIsRefused(t *testing.T) {
+	f := &forgetful{pinged: func(w http.ResponseWriter, answered int64) bool {
+		if answered%2 == 0 {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		return answered%2 == 0
+	}}
+	r := f.start(t, always)
+	for range 5 {
+		_, err := r.call("srv.pay", `{}`)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 5, f.calls.Load())
 }

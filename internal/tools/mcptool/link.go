@@ -31,8 +31,8 @@ type link struct {
 	calls sync.WaitGroup // that are under way; [connection.current] adds to it
 
 	pings   bool          // the server answers them in this session; set before calls are made
-	asking  chan struct{} // holds a value while a ping is sent; guards unknown
-	unknown bool          // the server refused it
+	asking  chan struct{} // holds a value while a ping is sent
+	unknown atomic.Bool   // the server refused it
 
 	spent chan struct{} // another one has to take its place
 	once  sync.Once     // closes spent
@@ -130,8 +130,8 @@ func (l *link) unanswered(ctx context.Context, log *slog.Logger) {
 }
 
 // idle reports whether only a ping tells if the server still knows the session, because it
-// has answered nothing for a while.
-func (l *link) idle() bool { return l.pings && l.tap.isQuiet() }
+// has answered nothing for a while, or has told that it does not.
+func (l *link) idle() bool { return l.unknown.Load() || l.pings && l.tap.isQuiet() }
 
 // forgotten reports whether the server refuses a ping in this session, and has another
 // one opened then. Calls that ask at the same time share a ping. It is sent before a call
@@ -147,18 +147,19 @@ func (l *link) forgotten(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	if l.unknown || !l.idle() {
-		return l.unknown
+	if l.unknown.Load() || !l.idle() {
+		return l.unknown.Load()
 	}
 	_, status := l.ping(ctx)
-	l.unknown = status == http.StatusBadRequest || status == http.StatusNotFound
+	unknown := status == http.StatusBadRequest || status == http.StatusNotFound
 	switch {
-	case l.unknown:
+	case unknown:
+		l.unknown.Store(true)
 		l.spend()
 	case ctx.Err() == nil:
 		l.tap.rests()
 	}
-	return l.unknown
+	return unknown
 }
 
 // answersPings reports whether the server answers a ping in the session that was just

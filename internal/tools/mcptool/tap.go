@@ -152,9 +152,11 @@ func (t *tap) arrived(message []byte) {
 	if e == nil {
 		return
 	}
-	t.rests()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.status == 0 { // what comes with a refusal may be about the session
+		t.rests()
+	}
 	if e.answer == nil {
 		e.answer = &m.answer
 	}

@@ -79,7 +79,7 @@ const idempotencyKey = "countersign.dev/idempotency-key"
 // on the next connection.
 func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
 	var last *link
-	for asked := false; ; {
+	for asked, again := false, false; ; {
 		l, err := t.server.connection.current(ctx, last)
 		if err != nil {
 			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
@@ -96,10 +96,10 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
 		}
 		result, sent, err := t.send(ctx, l, c)
-		if sent || last != nil {
+		if sent || again {
 			return result, err
 		}
-		last = l
+		last, again = l, true
 	}
 }
 
