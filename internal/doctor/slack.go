@@ -162,10 +162,10 @@ func slackAdvice(err error) string {
 }
 
 // isRefusal reports whether Slack answered that it does not do what was asked. Other
-// errors say nothing about the workspace.
+// errors, and those about Slack itself, say nothing about the workspace.
 func isRefusal(err error) bool {
 	var refused slack.SlackErrorResponse
-	return errors.As(err, &refused)
+	return errors.As(err, &refused) && !isCode(err, "ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout")
 }
 
 func isCode(err error, codes ...string) bool {

@@ -38,6 +38,9 @@ func TestCheckOfSlack(t *testing.T) {
 		"groups cannot be asked for now": {slacksim.Config{}, func(i *installation) {
 			i.slack.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.list", Status: 429, RetryAfter: 7}}})
 		}, []string{"could not check  Slack: which user groups there are (usergroups.list)", "-> check again in 7s"}},
+		"trouble at Slack": {slacksim.Config{}, func(i *installation) {
+			i.slack.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.list", Error: "internal_error"}}})
+		}, []string{"could not check  Slack: which user groups there are (usergroups.list)"}},
 		"not in the channel": {slacksim.Config{Channels: []slacksim.Channel{{ID: "C0OPS", Name: "ops", Members: []string{"U0BOB"}}}}, nil, []string{
 			"problem          agents[0].channels: C0OPS: the bot is not in #ops", "-> write /invite @countersign there",
 		}},
