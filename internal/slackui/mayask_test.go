@@ -70,6 +70,14 @@ func TestWhoAsksReadsThatSlackRefusesToLookUp(t *testing.T) {
 	require.Contains(t, told[0], "Slack refuses to tell this app who is in <!subteam^S0SRE>")
 }
 
+// A token that is refused may be replaced: the mention is delivered again.
+func TestAMentionWaitsForAnotherToken(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{}, onlyFor(approvals.From{Groups: []approvals.GroupID{"S0SRE"}}))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Error: "token_expired"}}})
+	o.say("U0BOB", "@countersign clean up")
+	o.hears(1)
+}
+
 func TestItIsNotSaidWhoMayAskAnAgentThatIsNotThere(t *testing.T) {
 	_, err := slackui.New(slackui.Config{Agent: "ops", Agents: map[string]string{"C0OPS": "dba"}, MayAsk: map[string]approvals.From{
 		"opps": {Users: []approvals.UserID{"U0BOB"}}, "ops": {}, "dba": {Users: []approvals.UserID{"U0BOB"}},

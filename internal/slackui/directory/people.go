@@ -44,9 +44,13 @@ func (e *LookupError) Permanent() bool {
 	return e.What == "group" && slackapi.HasCode(e.Err, "no_such_subteam", "subteam_disabled", "channel_not_found")
 }
 
-// Lasts reports whether asking again would not help until the app, its token or the
-// workspace is changed.
+// Lasts reports whether asking again would not help until the app or the workspace is
+// changed.
 func (e *LookupError) Lasts() bool { return slackapi.Lasts(e.Err) }
+
+// Refused reports whether asking again would not help until the app, its token or the
+// workspace is changed. What Slack delivers again waits for another token.
+func (e *LookupError) Refused() bool { return e.Lasts() || slackapi.TokenRefused(e.Err) }
 
 // A NotAllowedError refuses a person who may not start the agent.
 type NotAllowedError struct {

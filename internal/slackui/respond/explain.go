@@ -82,9 +82,9 @@ func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
 		return blockkit.Ours("Slack no longer has %s, or doesn't show it to this app, so nobody counts as a member of it. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
 	}
 	switch {
-	case e.Lasts() && e.What == "group":
+	case e.Refused() && e.What == "group":
 		return blockkit.Ours("Slack refuses to tell this app who is in %s, so your permission couldn't be checked. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
-	case e.Lasts():
+	case e.Refused():
 		return blockkit.Ours("Slack refuses to confirm your account to this app. Nothing changed. Tell your Countersign admin.")
 	}
 	if e.What == "group" {

@@ -145,15 +145,18 @@ func Refused(err error) bool {
 }
 
 // lasting are the error codes of questions that get no answer until someone changes the
-// app, its token, or the workspace.
-var lasting = slices.Concat(tokens, []string{
+// app or the workspace.
+var lasting = []string{
 	"missing_scope", "no_permission", "not_allowed_token_type", "access_denied", "team_access_not_granted",
 	"plan_upgrade_required", "not_in_channel",
-})
+}
 
 // Lasts reports whether asking again does not help, because of the app or the
 // workspace.
 func Lasts(err error) bool { return HasCode(err, lasting...) || errors.Is(err, errTooMany) }
+
+// TokenRefused reports whether Slack refuses the token, whatever it is used for.
+func TokenRefused(err error) bool { return HasCode(err, tokens...) }
 
 // HasCode reports whether Slack refused with one of these error codes.
 func HasCode(err error, codes ...string) bool {
