@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -154,13 +155,70 @@ func TestNobodyIsAskedForTheDeactivated(t *testing.T) {
 	o.pass(2 * time.Minute) // what was looked up is too old
 	_ = o.ui.Cards.Reconcile(t.Context(), string(b.ID))
 	require.Len(t, o.directs("U0DAVE"), 1, "only that he is the delegate")
-	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 0 requests.")
 	require.ErrorIs(t, o.ui.MayRead(t.Context(), "U0DAVE", b), directory.ErrMayNotRead)
+	o.pass(10 * time.Minute) // lists may be older
+	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 0 requests.")
 
 	require.NoError(t, o.SetActive("U0BOB", true))
-	o.pass(2 * time.Minute)
+	o.pass(11 * time.Minute)
 	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 1 request")
 	require.NoError(t, o.ui.MayRead(t.Context(), "U0DAVE", b))
+}
+
+// Others can still approve the call, and are asked as before.
+func TestTheDelegateOfTheDeactivatedIsNotAskedBesideOthers(t *testing.T) {
+	o := atNoon(t, escaping(), inLists)
+	d := directCall(by("boss", fromUser("U0BOB", "U0CAROL")))
+	d.Ask.Requirement.Delegation = true
+	b := o.opens(o.say("U0ALICE", "clean up"), d)
+	o.slash("U0BOB", "away for 2h, ask @dave")
+	before := len(o.directs("U0DAVE"))
+	require.NoError(t, o.SetActive("U0BOB", false))
+	o.pass(2 * time.Minute)
+	_ = o.ui.Cards.Reconcile(t.Context(), string(b.ID))
+	require.NotEmpty(t, o.directs("U0CAROL"))
+	require.Len(t, o.directs("U0DAVE"), before)
+}
+
+// Who stands in for many is asked once one of them could approve: not all are looked up.
+func TestADelegateOfManyIsAskedSoon(t *testing.T) {
+	sim := escaping()
+	sim.People, sim.TierLimits = slacksim.DefaultPeople(), true
+	var group []string
+	for i := range 150 {
+		id := fmt.Sprintf("U0M%d", i)
+		sim.People = append(sim.People, slacksim.Person{ID: id, Name: strings.ToLower(id)})
+		group = append(group, id)
+	}
+	sim.Groups = []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: group}}
+	o := atNoon(t, sim, inLists)
+	d := directCall(sre)
+	d.Ask.Requirement.Delegation = true
+	b := o.opens(o.say("U0ALICE", "clean up"), d)
+	_, _, err := o.ui.Cards.People.Absences().Change(t.Context(), func(as approvals.Absences) (_ approvals.Absences, err error) {
+		for _, user := range group {
+			a := approvals.Absence{User: approvals.UserID(user), Delegate: "U0DAVE", From: o.now.read(), Until: o.now.read().Add(time.Hour)}
+			if as, err = as.Set(a, o.now.read()); err != nil {
+				return as, err
+			}
+		}
+		return as, nil
+	})
+	require.NoError(t, err)
+	before := len(o.directs("U0DAVE"))
+	_ = o.ui.Cards.Reconcile(t.Context(), string(b.ID))
+	require.Greater(t, len(o.directs("U0DAVE")), before)
+}
+
+// A slow lookup of someone whom the call does not ask keeps nobody from reading it.
+func TestOnlyTheAbsentWhomACallAsksAreLookedUp(t *testing.T) {
+	o, b := delegable(t)
+	require.NoError(t, o.Join("U0DAVE", "C0OPS"))
+	o.slashIn("C0GENERAL", "U0CAROL", "away for 2h, ask @dave")
+	o.pass(2 * time.Minute)
+	looked := len(o.Calls("users.info"))
+	require.NoError(t, o.ui.MayRead(t.Context(), "U0DAVE", b))
+	require.Len(t, o.Calls("users.info"), looked+1, "only the reader")
 }
 
 // A guest is in no group for the policy, so nobody is asked for them as a member of one.
@@ -170,9 +228,12 @@ func TestNobodyIsAskedForAGuestInAGroup(t *testing.T) {
 	o := atNoon(t, sim, inLists)
 	d := call("c1", "delete_file", `{}`, sre)
 	d.Ask.Requirement.Delegation = true
-	b := o.opens(o.say("U0ALICE", "clean up"), d)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, d)
 	o.draw(b)
 	o.slashIn("C0GENERAL", "U0GUEST", "away for 2h, ask @dave")
+	o.press("U0DAVE", o.thread("U0ALICE", root)[0], "approve", 0)
+	require.Equal(t, approvals.Pending, o.status(b, 0))
 	require.NoError(t, o.Leave("U0DAVE", "C0OPS"))
 	o.pass(2 * time.Minute)
 	require.Contains(t, o.slashIn("C0GENERAL", "U0DAVE", "status"), "Waiting for you: 0 requests.")

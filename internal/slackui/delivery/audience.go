@@ -221,8 +221,10 @@ func (r recipients) principal(user approvals.UserID) approvals.Principal {
 // ask adds the person to the audience, or the delegate who stands in for them.
 func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID, added approvals.From) error {
 	if stand, absence, ok := r.standIn(user); ok {
-		if able, err := r.counts(ctx, r.what, user); err != nil || !able {
-			return err // nobody can approve for who cannot take part
+		if _, asked := to.who[stand]; !asked && !to.many && !r.conversation.skips(stand) {
+			if able, err := r.counts(ctx, r.what, user); err != nil || !able {
+				return err // nobody can approve for who cannot take part
+			}
 		}
 		adds, counts, err := r.admit(ctx, to, stand, directory.Sought{}, absence.Via...)
 		if err != nil {

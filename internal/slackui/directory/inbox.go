@@ -78,8 +78,10 @@ func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, erro
 	if who.Away, _, err = d.Absences().Load(ctx); err != nil {
 		return Viewer{}, err
 	}
+	slow := *d
+	slow.forDisplay = true
 	for _, a := range who.Away.DelegationsTo(who.User, d.Now()) {
-		counts, theirMember, err := absentCounts(asking, d, a)
+		counts, theirMember, err := absentCounts(asking, &slow, a)
 		who.Unsure = who.Unsure || err != nil
 		if !counts {
 			continue

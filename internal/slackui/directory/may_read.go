@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -65,28 +66,13 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 	if !member {
 		return ErrMayNotRead
 	}
-	var absent, members []approvals.UserID // whom the person stands in for, and who of them counts in groups
-	away, _, unanswered := d.Absences().Load(ctx)
-	if unanswered == nil && asked.Delegation {
-		for _, a := range away.DelegationsTo(me, d.Now()) {
-			counts, member, err := absentCounts(asking, d, a)
-			unanswered = errors.Join(unanswered, err)
-			if counts {
-				absent = append(absent, a.User)
-			}
-			if member {
-				members = append(members, a.User)
-			}
-		}
-	}
-	if slices.ContainsFunc(absent, func(u approvals.UserID) bool { return slices.Contains(asked.Users, u) }) {
-		return nil
-	}
 	groups := slices.Clone(asked.Groups)
 	inChannels := len(groups) // the groups from here on are channels that show it
 	for _, channel := range append(b.Channels(), b.Channel) {
 		groups = append(groups, approvals.GroupID(channel))
 	}
+	var unanswered error
+	var members []string // of the groups that are asked
 	for i, g := range groups {
 		if !blockkit.IDForm.MatchString(string(g)) || strings.HasPrefix(string(g), "D") {
 			continue
@@ -99,12 +85,25 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 		if slices.Contains(r.Users, who.User) {
 			return nil
 		}
-		if i < inChannels && slices.ContainsFunc(members, func(u approvals.UserID) bool { return slices.Contains(r.Users, string(u)) }) {
+		if i < inChannels {
+			members = append(members, r.Users...)
+		}
+	}
+	if !asked.Delegation {
+		return cmp.Or(unanswered, ErrMayNotRead)
+	}
+	away, _, err := d.Absences().Load(ctx)
+	unanswered = errors.Join(unanswered, err)
+	for _, a := range away.DelegationsTo(me, d.Now()) {
+		named, inGroup := slices.Contains(asked.Users, a.User), slices.Contains(members, string(a.User))
+		if !named && !inGroup {
+			continue // the calls do not ask them
+		}
+		counts, member, err := absentCounts(asking, d, a)
+		unanswered = errors.Join(unanswered, err)
+		if counts && (named || member) {
 			return nil
 		}
 	}
-	if unanswered != nil {
-		return unanswered
-	}
-	return ErrMayNotRead
+	return cmp.Or(unanswered, ErrMayNotRead)
 }
