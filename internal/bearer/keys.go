@@ -123,8 +123,11 @@ func (s *keySet) count(now time.Time) bool { return !s.read.IsZero() && now.Sub(
 
 // tell says in the log, once in a while, that keys cannot be read: anyone can send tokens.
 func (s *keySet) tell(ctx context.Context, k *keyring, from string, now time.Time, err error) {
-	counts := s.count(now)
-	if pause := map[bool]time.Duration{true: keysFresh, false: keysAgain}[counts]; err == nil || now.Sub(s.told) < pause {
+	counts, pause := s.count(now), keysAgain
+	if counts {
+		pause = keysFresh
+	}
+	if err == nil || now.Sub(s.told) < pause {
 		return
 	}
 	s.told = now

@@ -73,8 +73,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	}
 	if errors.Is(err, ErrNowAsks) {
 		kept.NowAsks = true
-		x.rec = rec.with(i, kept)
-		if unsaved := s.save(ctx, string(id), recordMemo, x.rec, version); unsaved != nil {
+		if unsaved := s.save(ctx, string(id), recordMemo, rec.with(i, kept), version); unsaved != nil {
 			err = unsaved
 		} else {
 			s.giveBack(ctx, x.remote.Run, kept)
