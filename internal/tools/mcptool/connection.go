@@ -68,16 +68,24 @@ func (c *connection) run(ctx context.Context) {
 		}
 		pause := pauses.next()
 		c.log.WarnContext(ctx, "no connection to an MCP server", slog.Any("err", err), slog.Duration("again", pause))
-		long := time.After(pause/2 + rand.N(pause)) //nolint:gosec // no secret
-		select {
-		case <-ctx.Done():
-		case <-time.After(firstPause):
-		}
-		select {
-		case <-ctx.Done():
-		case <-long:
-		case <-wanted:
-		}
+		pauseFor(ctx, nil, max(firstPause, pause/2+rand.N(pause)), wanted) //nolint:gosec // no secret
+	}
+}
+
+// pauseFor waits, until the connection is lost at most. After [firstPause] a call that waits
+// for a connection ends the pause.
+func pauseFor(ctx context.Context, lost <-chan struct{}, pause time.Duration, wanted <-chan struct{}) {
+	long := time.After(pause)
+	select {
+	case <-ctx.Done():
+	case <-lost:
+	case <-time.After(min(pause, firstPause)):
+	}
+	select {
+	case <-ctx.Done():
+	case <-lost:
+	case <-long:
+	case <-wanted:
 	}
 }
 
@@ -151,24 +159,17 @@ func (c *connection) hold(ctx context.Context) error {
 			c.log.WarnContext(ctx, "an MCP server does not list its tools again, so it is connected to anew", slog.Any("err", err))
 			fresh, polled, pause = true, false, redialing.next()
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-l.lost:
-			return l.explain(l.why)
-		case <-time.After(min(pause, firstPause)):
-		}
 		var wanted <-chan struct{}
 		if fresh {
 			wanted = c.wanted
 		}
+		pauseFor(ctx, l.lost, pause, wanted)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.lost:
 			return l.explain(l.why)
-		case <-time.After(pause - firstPause):
-		case <-wanted:
+		default:
 		}
 		if !fresh {
 			continue
