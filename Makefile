@@ -7,7 +7,7 @@ PKG      ?= ./...
 PAGES    := internal/slacksim/page/web internal/demo/chat/web
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deps lint page page-check unit story image vuln fuzz soak bench build clean
+.PHONY: help demo test deps compile lint page page-check unit story image vuln fuzz soak bench build clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,15 +16,20 @@ demo: ## Run the whole thing on this machine: no keys, no Redis, no Slack
 	$(GO) run ./cmd/bot demo
 
 # The tests wait often, for processes and deadlines; the other checks use that time.
-test: deps ## Everything that CI checks: tests with race detector and shuffle, lint, the pages, the image
+test: deps compile ## Everything that CI checks: tests with race detector and shuffle, lint, the pages, the image
 	@$(MAKE) --no-print-directory -j2 unit lint page-check image
 
 deps: ## Install what the tests need and this machine lacks (with apt, as root)
 	@.ci/deps
 
-# Without cgo, as the image is compiled: then the packages are compiled once for both.
+# What the tests run and what lint reads is the same. Two commands that need a package at
+# the same time would both compile it.
+compile:
+	@$(GO) list -race -test -export $(PKG) >/dev/null
+
+# The linter itself is compiled without cgo, as the image is.
 lint: ## Judge the code (golangci-lint, pinned)
-	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run --allow-parallel-runners $(PKG)
+	CGO_ENABLED=0 $(GO) run -exec 'env CGO_ENABLED=1 GOGC=200 GOFLAGS="$$($(GO) env GOFLAGS) -race"' $(GOLANGCI) run --allow-parallel-runners $(PKG)
 
 page: ## Build the pages of the simulator and of the demo's chat from their source (npm)
 	for p in $(PAGES); do (cd $$p && npm ci --silent --no-audit --no-fund && npm run --silent build) || exit 1; done
