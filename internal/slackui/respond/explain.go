@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/verdict"
 )
 
@@ -82,6 +83,8 @@ func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
 		return blockkit.Ours("Slack no longer has %s, or doesn't show it to this app, so nobody counts as a member of it. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
 	}
 	switch {
+	case errors.Is(e.Err, slackapi.ErrTooMany):
+		return blockkit.Ours("%s has more members than Countersign reads, so your permission couldn't be checked. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
 	case e.Refused() && e.What == "group":
 		return blockkit.Ours("Slack refuses to tell this app who is in %s, so your permission couldn't be checked. Nothing changed. Tell your Countersign admin.", blockkit.Group(e.ID))
 	case e.Refused():

@@ -15,10 +15,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// A request id is the same for the same press alone: each part of a press makes
-// another one of it, and no part can pass for a piece of its neighbor.
 // pressOf is an interaction of which these fields are set.
 func pressOf(t *testing.T, raw string) inbound.Interaction {
 	t.Helper()
@@ -46,6 +45,8 @@ func pressOf(t *testing.T, raw string) inbound.Interaction {
 	return i
 }
 
+// A request id is the same for the same press alone: each part of a press makes
+// another one of it, and no part can pass for a piece of its neighbor.
 func TestARequestNamesOnePress(t *testing.T) {
 	type press struct {
 		payload string
@@ -128,6 +129,8 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 	require.Contains(t, words.String(), "You can't deny this. Nothing changed.")
 	words, _ = Explain(approvals.ErrStale, Subject{Attempt: Editing})
 	require.Contains(t, words.String(), "your edit wasn't saved")
+	words, _ = Explain(&directory.LookupError{What: "group", ID: "C0ALL", Err: slackapi.ErrTooMany}, Subject{})
+	require.Equal(t, "<#C0ALL> has more members than Countersign reads, so your permission couldn't be checked. Nothing changed. Tell your Countersign admin.", words.String())
 	for _, err := range []error{errors.New("no connection"), approvals.ErrInvalid} {
 		_, known := Explain(err, Subject{})
 		require.False(t, known, "%v is not for people", err)

@@ -108,3 +108,11 @@ func TestARefusalHasAClassForOperators(t *testing.T) {
 		require.Equal(t, want, classed.Class())
 	}
 }
+
+// A part of the members would lock out the others.
+func TestAListWithoutEndIsNotReadInPart(t *testing.T) {
+	members, err := answering(t, "", `{"ok":true,"members":["U0BOB"],"response_metadata":{"next_cursor":"more"}}`).ChannelMembers(t.Context(), "C0ALL")
+	require.Empty(t, members)
+	require.ErrorIs(t, err, ErrTooMany)
+	require.True(t, Lasts(err))
+}

@@ -301,7 +301,7 @@ func (a *Client) ChannelMembers(ctx context.Context, channel string) ([]string, 
 		}
 		cursor = next
 	}
-	return nil, &callError{method: method, err: errTooMany}
+	return nil, &callError{method: method, err: ErrTooMany}
 }
 
 // Workspaces returns the workspaces of the organization in which the app is
@@ -323,7 +323,7 @@ func (a *Client) Workspaces(ctx context.Context) ([]string, error) {
 		}
 		cursor = next
 	}
-	return nil, &callError{method: method, err: errTooMany}
+	return nil, &callError{method: method, err: ErrTooMany}
 }
 
 // User returns the account of a person: users.info.

@@ -11,8 +11,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// errTooMany says that a list has more than [maxPages].
-var errTooMany = errors.New("too many to read")
+// ErrTooMany says that a list has more than is read of one, which is about 20,000.
+var ErrTooMany = errors.New("too many to read")
 
 // ErrNoAnswer says that Slack answered with neither a result nor an error.
 var ErrNoAnswer = errors.New("no usable answer")
@@ -153,7 +153,7 @@ var lasting = []string{
 
 // Lasts reports whether asking again does not help, because of the app or the
 // workspace.
-func Lasts(err error) bool { return HasCode(err, lasting...) || errors.Is(err, errTooMany) }
+func Lasts(err error) bool { return HasCode(err, lasting...) || errors.Is(err, ErrTooMany) }
 
 // TokenRefused reports whether Slack refuses the token, whatever it is used for.
 func TokenRefused(err error) bool { return HasCode(err, tokens...) }
