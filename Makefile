@@ -29,7 +29,7 @@ compile:
 
 # The linter itself is compiled without cgo, as the image is.
 lint: ## Judge the code (golangci-lint, pinned)
-	CGO_ENABLED=0 $(GO) run -exec 'env CGO_ENABLED=1 GOGC=200 GOFLAGS="$$($(GO) env GOFLAGS) -race"' $(GOLANGCI) run --allow-parallel-runners $(PKG)
+	CGO_ENABLED=0 $(GO) run -exec "env CGO_ENABLED=1 GOGC=200 'GOFLAGS=$$($(GO) env GOFLAGS) -race'" $(GOLANGCI) run --allow-parallel-runners $(PKG)
 
 page: ## Build the pages of the simulator and of the demo's chat from their source (npm)
 	for p in $(PAGES); do (cd $$p && npm ci --silent --no-audit --no-fund && npm run --silent build) || exit 1; done
