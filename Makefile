@@ -22,10 +22,11 @@ test: deps compile ## Everything that CI checks: tests with race detector and sh
 deps: ## Install what the tests need and this machine lacks (with apt, as root)
 	@.ci/deps
 
-# What the tests run and what lint reads is the same. Two commands that need a package at
-# the same time would both compile it.
+# What several of the checks need: the tests, which lint reads too, and the program as it is
+# shipped. Commands that need a package at the same time each compile it.
 compile:
 	@$(GO) list -race -test -export $(PKG) >/dev/null
+	@CGO_ENABLED=0 $(GO) list -deps -export ./cmd/bot >/dev/null
 
 # The linter itself is compiled without cgo, as the image is.
 lint: ## Judge the code (golangci-lint, pinned)

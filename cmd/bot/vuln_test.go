@@ -36,11 +36,21 @@ func TestVulnerabilitiesFailTheCIAndNothingElseDoes(t *testing.T) {
 			require.Equal(t, c.fail, err != nil)
 		})
 	}
-	t.Run("no tool", func(t *testing.T) {
-		cmd := exec.CommandContext(t.Context(), "../../.ci/vuln")
-		cmd.Env = append(os.Environ(), "GOVULNCHECK=", "GOPROXY=off", "GOFLAGS=-mod=mod", "GOMODCACHE="+t.TempDir())
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Regexp(t, `^vuln: not checked: govulncheck v\S+ cannot be installed: .+\n$`, string(out))
-	})
+	reached := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(reached, "curl"), []byte("#!/bin/sh\n"), 0o700))
+	for name, c := range map[string]struct{ env, want string }{
+		"no tool": {
+			"PATH=" + reached + ":" + os.Getenv("PATH"),
+			`^vuln: not checked: govulncheck v\S+ cannot be installed: .+\n$`,
+		},
+		"no database, and no tool": {"https_proxy=127.0.0.1:1", `^vuln: not checked: curl: .+\n$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "../../.ci/vuln")
+			cmd.Env = append(os.Environ(), "GOVULNCHECK=", "GOPROXY=off", "GOFLAGS=-mod=mod", "GOMODCACHE="+t.TempDir(), c.env)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Regexp(t, c.want, string(out))
+		})
+	}
 }
