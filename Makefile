@@ -15,8 +15,10 @@ help: ## Show this list
 demo: ## Run the whole thing on this machine: no keys, no Redis, no Slack
 	$(GO) run ./cmd/bot demo
 
-# The tests wait often, for processes and deadlines; the other checks use that time.
-test: deps compile ## Everything that CI checks: tests with race detector and shuffle, lint, the pages, the image
+# Installing waits for the network, and the tests for processes and deadlines: what runs
+# beside them uses that time.
+test: ## Everything that CI checks: tests with race detector and shuffle, lint, the pages, the image
+	@$(MAKE) --no-print-directory -j2 deps compile
 	@$(MAKE) --no-print-directory -j2 unit lint page-check image
 
 deps: ## Install what the tests need and this machine lacks (with apt, as root)
@@ -25,8 +27,8 @@ deps: ## Install what the tests need and this machine lacks (with apt, as root)
 # What several of the checks need: the tests, which lint reads too, and the program as it is
 # shipped. Commands that need a package at the same time each compile it.
 compile:
-	@$(GO) list -race -test -export $(PKG) >/dev/null
-	@CGO_ENABLED=0 $(GO) list -deps -export ./cmd/bot >/dev/null
+	$(GO) list -race -test -export $(PKG) >/dev/null
+	CGO_ENABLED=0 $(GO) list -deps -export ./cmd/bot >/dev/null
 
 # The linter itself is compiled without cgo, as the image is.
 lint: ## Judge the code (golangci-lint, pinned)
