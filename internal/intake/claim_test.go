@@ -736,3 +736,31 @@ func TestAReportThatIsRepeatedIsStoredIfTheFirstIsLost(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, w.get(r.ID).Calls[0].Report)
 }
+
+// A refusal at a claim is no decision of the request: the time that its other decisions
+// have has begun, and what was said of it stays true.
+func TestARefusedClaimGivesTheOtherDecisionsNoMoreTime(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "write", "other"))
+	w.policy.set("other", approvals.Ask{Requirement: needs("bob")})
+	for _, call := range []approvals.ToolCallID{"c0", "c1", "c2"} {
+		w.approve(r, call)
+	}
+	until := w.clock.Now().Add(approvals.DefaultClaimWithin)
+	w.clock.Advance(time.Minute)
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+
+	w.clock.Advance(approvals.DefaultClaimWithin - time.Minute - time.Second)
+	w.policy.set("other", approvals.Refuse{Reason: "Not today.", Rule: "today@1"})
+	var refused *approvals.RefusedError
+	_, err = w.Claim(ctx, claude, r.ID, "c2")
+	require.ErrorAs(t, err, &refused)
+	got := w.get(r.ID)
+	require.Equal(t, w.clock.Now(), got.Calls[2].DecidedAt, "the policy decided about this one now")
+	require.Equal(t, until, got.Calls[0].UsableUntil)
+	require.Equal(t, until, got.Calls[1].UsableUntil)
+	w.clock.Advance(time.Second)
+	_, err = w.Claim(ctx, claude, r.ID, "c1")
+	require.ErrorIs(t, err, intake.ErrTooLate)
+}

@@ -48,7 +48,6 @@ func (s *Service) stands(ctx context.Context, x found) (Request, error) {
 	if len(x.rec.Calls) != len(x.remote.Calls) {
 		return Request{}, fmt.Errorf("%w: request %s has %d calls, its run %d", approvals.ErrUnreadable, x.id, len(x.rec.Calls), len(x.remote.Calls))
 	}
-	var decided time.Time // when the last call was
 	for i, c := range x.remote.Calls {
 		st, err := s.status(ctx, x, x.rec.Calls[i], c, now)
 		if err != nil {
@@ -57,11 +56,9 @@ func (s *Service) stands(ctx context.Context, x found) (Request, error) {
 		if st.Outcome == OutcomePending {
 			r.State = StatePending
 		}
-		if st.DecidedAt.After(decided) {
-			decided = st.DecidedAt
-		}
 		r.Calls = append(r.Calls, st)
 	}
+	decided := x.lastDecision(now)
 	for i := range r.Calls {
 		r.Calls[i].UsableUntil = x.usableUntil(r, i, decided)
 	}
@@ -98,6 +95,24 @@ func (s *Service) sign(r Request) (Request, error) {
 		r.Calls[i].Receipt = receipt
 	}
 	return r, nil
+}
+
+// lastDecision is when the last call of a request was decided, if each is. What becomes of a
+// decision later, such as a refusal at its claim, gives the other ones no more time.
+func (x found) lastDecision(now time.Time) time.Time {
+	last := x.remote.Run.CreatedAt
+	later := func(at time.Time) {
+		if at.After(last) {
+			last = at
+		}
+	}
+	for _, a := range x.remote.Batch.Approvals {
+		later(a.Outcome(now).At)
+	}
+	for _, e := range x.remote.Batch.Calls {
+		later(e.Ending.At)
+	}
+	return last
 }
 
 // usableUntil is when the decision on call i can no longer be used. Its time begins once
