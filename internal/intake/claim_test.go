@@ -764,3 +764,38 @@ func TestARefusedClaimGivesTheOtherDecisionsNoMoreTime(t *testing.T) {
 	_, err = w.Claim(ctx, claude, r.ID, "c1")
 	require.ErrorIs(t, err, intake.ErrTooLate)
 }
+
+// The time of an outcome is that of what decided it. A receipt that says since when a call
+// was superseded would otherwise name the moment at which people approved it.
+func TestWhatItsCallerGaveUpWasDecidedWhenItDid(t *testing.T) {
+	for outcome, end := range map[intake.Outcome]func(w *world, r intake.Request){
+		intake.OutcomeSuperseded: func(w *world, _ intake.Request) { w.ask(ask("x", "write")) },
+		intake.OutcomeWithdrawn: func(w *world, r intake.Request) {
+			_, err := w.Withdraw(t.Context(), claude, r.ID, "")
+			require.NoError(t, err)
+		},
+	} {
+		w := newWorld(t)
+		w.policy.set("read", approvals.Permit{Rule: "reads@1"})
+		r := w.ask(ask("x", "write", "write", "write", "read"))
+		w.approve(r, "c0")
+		w.approve(r, "c1")
+		approved := w.clock.Now()
+		_, err := w.Claim(t.Context(), claude, r.ID, "c0")
+		require.NoError(t, err)
+		claimed := w.get(r.ID).Calls[0]
+		w.clock.Advance(time.Minute)
+		end(w, r)
+		ended := w.clock.Now()
+		w.clock.Advance(time.Minute)
+		end(w, r) // a repetition changes nothing
+		got := w.get(r.ID).Calls
+		require.Equal(t, intake.OutcomeApproved, got[0].Outcome, "it was used before")
+		require.Equal(t, approved, got[0].DecidedAt)
+		require.Equal(t, claimed.UsableUntil, got[0].UsableUntil)
+		for _, c := range got[1:] {
+			require.Equal(t, outcome, c.Outcome, "%s", c.ID)
+			require.Equal(t, ended, c.DecidedAt, "%s %s", outcome, c.ID)
+		}
+	}
+}

@@ -50,6 +50,7 @@ type record struct {
 	Calls        []storedCall    `json:"calls"`
 	Withdrawn    bool            `json:"withdrawn,omitempty"` // by the caller: decisions that were not used are of no use
 	SupersededBy approvals.RunID `json:"superseded_by,omitempty"`
+	EndedAt      time.Time       `json:"ended_at,omitzero"` // when it was withdrawn or superseded, whichever came first
 	CreatedAt    time.Time       `json:"created_at"`
 	Keys         []string        `json:"keys,omitempty"`      // the index memos of the idempotency keys that stand for it
 	RemovedAt    time.Time       `json:"removed_at,omitzero"` // nothing else is left of the request
@@ -90,6 +91,14 @@ type pointer struct {
 	Replaced []approvals.RunID `json:"replaced,omitempty"`
 	Payload  string            `json:"payload,omitempty"`    // of an idempotency key
 	Turn     int               `json:"generation,omitempty"` // of a fingerprint: how many requests it has found before
+}
+
+// end returns the record of a request that its caller gave up at this time.
+func (r record) end(at time.Time) record {
+	if r.EndedAt.IsZero() {
+		r.EndedAt = at.UTC()
+	}
+	return r
 }
 
 // call returns the index of the call, or -1.

@@ -34,6 +34,10 @@ func documents() map[string]any {
 			Schema: schema, Agent: "claude", ExternalID: "x", CreatedAt: noon,
 			Calls: []storedCall{{ID: "c1", Fingerprint: "f", Refused: "frozen", RefusedBy: "freeze@1", RefusedAt: noon}},
 		},
+		"record.v1.ended": &record{
+			Schema: schema, Agent: "claude", ExternalID: "x", Calls: []storedCall{{ID: "c1", Fingerprint: "f"}},
+			Withdrawn: true, EndedAt: noon, CreatedAt: noon,
+		},
 		"record.v1.here": &record{
 			Schema: schema, Agent: "desk", Door: DoorGateway, Credential: "token:1", ExternalID: "x", Reuse: true, Here: true, AnsweredAt: noon, CreatedAt: noon,
 			Calls: []storedCall{{ID: "call", Fingerprint: "f", ClaimedAt: noon, ClaimedBy: "token:1"}},

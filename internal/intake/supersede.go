@@ -76,6 +76,7 @@ func (s *Service) replace(ctx context.Context, c Client, a Ask, id, by approvals
 		if shared || r.SupersededBy != "" {
 			return false, nil
 		}
+		*r = r.end(s.c.Now())
 		r.SupersededBy = by
 		return true, nil
 	})

@@ -276,13 +276,17 @@ func needed(r approvals.Requirement) int {
 // end is what became of a decision that was not used when the caller withdrew its
 // request, or put another in its place.
 func (x found) end(st *CallStatus) {
+	decided := st.Outcome == OutcomeApproved || st.Outcome == OutcomeAllowed
 	switch {
 	case !st.ClaimedAt.IsZero():
-	case st.Outcome != OutcomeApproved && st.Outcome != OutcomeAllowed && st.Outcome != OutcomeWithdrawn && st.Outcome != OutcomePending:
+	case !decided && st.Outcome != OutcomeWithdrawn && st.Outcome != OutcomePending:
 	case x.rec.SupersededBy != "":
 		st.Outcome, st.Reason = OutcomeSuperseded, supersededMessage
 	case x.rec.Withdrawn && st.Outcome != OutcomeWithdrawn && st.Outcome != OutcomePending:
 		st.Outcome, st.Reason = OutcomeWithdrawn, withdrawnMessage
+	}
+	if decided && (st.Outcome == OutcomeSuperseded || st.Outcome == OutcomeWithdrawn) && x.rec.EndedAt.After(st.DecidedAt) {
+		st.DecidedAt = x.rec.EndedAt
 	}
 }
 

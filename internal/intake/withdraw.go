@@ -34,9 +34,12 @@ func (s *Service) Withdraw(ctx context.Context, c Client, id approvals.RunID, re
 		return Request{}, err
 	}
 	_, err = s.change(ctx, id, func(r *record) (bool, error) {
-		changed := !r.Withdrawn
+		if r.Withdrawn {
+			return false, nil
+		}
+		*r = r.end(s.c.Now())
 		r.Withdrawn = true
-		return changed, nil
+		return true, nil
 	})
 	if err != nil {
 		return Request{}, err
