@@ -122,7 +122,7 @@ func accountOf(s receipt.Statement) string {
 		receipt.Denied:     listInWords(s.Deniers) + " denied",
 		receipt.Permitted:  "The policy permitted, without asking anyone,",
 		receipt.Refused:    "The policy refused",
-		receipt.Expired:    "Nobody decided in time about",
+		receipt.Expired:    "The time to approve ran out for",
 		receipt.Withdrawn:  "The request was withdrawn before it was used for",
 		receipt.Superseded: "Another request took the place of",
 	}

@@ -180,7 +180,7 @@ func TestReceiptVerifyTellsAnAuditorWhatHappened(t *testing.T) {
 		receipt.Denied:     "U0ERIN denied a call of delete_file by the agent deployer at ",
 		receipt.Permitted:  "The policy permitted, without asking anyone, a call of delete_file",
 		receipt.Refused:    "The policy refused a call of delete_file",
-		receipt.Expired:    "Nobody decided in time about a call of delete_file",
+		receipt.Expired:    "The time to approve ran out for a call of delete_file",
 		receipt.Withdrawn:  "The request was withdrawn before it was used for a call of delete_file",
 		receipt.Superseded: "Another request took the place of a call of delete_file",
 	} {
