@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// ruled returns the calls of a remote request about which the policy asked nobody. No
-// facts are about them. A request whose record is damaged has none.
+// ruled returns the calls of a remote request that the policy decided. No facts are about
+// those of which it asked nobody. A request whose record is damaged has none.
 func (a admin) ruled(ctx context.Context, r agentrun.Run) (map[approvals.ToolCallID]intake.CallStatus, error) {
 	if r.Executor != intake.Executor {
 		return nil, nil
@@ -39,10 +39,11 @@ func (a admin) ruled(ctx context.Context, r agentrun.Run) (map[approvals.ToolCal
 	return all, err
 }
 
-// rule adds what the policy said of a call that its agent made.
+// rule adds what the policy said of a call that its agent made. If people were asked about
+// the call, a refusal at its claim is a fact.
 func (t *teller) rule(id approvals.ToolCallID) {
 	c, ok := t.ruled[id]
-	if !ok {
+	if _, asked := t.rules[id]; asked || !ok {
 		return
 	}
 	m := moment{At: c.DecidedAt, Kind: policyPermitted, What: "the policy permits " + c.Tool, Call: c.ID, Tool: c.Tool, Digest: c.Digest, Rule: c.Rule}

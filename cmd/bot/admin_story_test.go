@@ -230,6 +230,33 @@ func TestTheStoryOfARequestHasTheCallsThatThePolicyDecides(t *testing.T) {
 	requireNothingForeign(t, story)
 }
 
+// The policy can refuse a call that people approved when its agent claims it. That happened
+// once, so the story says it once, with the batch in which they approved.
+func TestTheStoryOfARequestSaysOnceThatAClaimWasRefused(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0).UTC() }
+	var s story
+	one := teller{
+		story: &s, run: agentrun.Run{ID: "run1", Agent: "claude", Status: agentrun.RunCompleted, Deferred: "b1", CreatedAt: at(0), EndedAt: at(2)},
+		rules: map[approvals.ToolCallID]string{"c1": "default@1"},
+		ruled: map[approvals.ToolCallID]intake.CallStatus{"c1": {ID: "c1", Tool: "pay", Outcome: intake.OutcomeRefused, Rule: "limit@1", DecidedAt: at(3)}},
+	}
+	one.tell([]agentrun.Message{
+		agentrun.Response{At: at(0), Parts: []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c1", Name: "pay"}}}},
+	}, []approvals.Event{
+		approvals.Opened{Batch: "b1", Approvals: []approvals.CallRef{{ID: "c1", Name: "pay"}}, At: at(0)},
+		approvals.Settled{Batch: "b1", Call: "c1", Status: approvals.Approved, At: at(1)},
+		approvals.Concluded{Batch: "b1", Call: "c1", State: approvals.Refused, Rule: "limit@1", At: at(3)},
+	}, true)
+	var said []string
+	for _, m := range s.moments() {
+		if m.Rule == "limit@1" {
+			said = append(said, string(m.Batch)+" "+m.What)
+		}
+	}
+	require.Equal(t, []string{"b1 what became of the call: refused by the rule limit@1"}, said)
+}
+
 // The log names the run of a message that superseded calls. Its story leads on to the run
 // that answers the message.
 func TestTheStoryOfAMergedRunNamesTheBatchThatItEnded(t *testing.T) {
