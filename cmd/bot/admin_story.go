@@ -173,7 +173,7 @@ type teller struct {
 	run     agentrun.Run
 	journal []agentrun.Entry // what is not told yet
 	rules   map[approvals.ToolCallID]string
-	ruled   map[approvals.ToolCallID]intake.CallStatus // of a remote request, about which nobody is asked
+	ruled   map[approvals.ToolCallID]intake.CallStatus // of a remote request, which the policy decided
 }
 
 func (t *teller) begun() lane { return laneBegun + lane(t.run.ID) }
@@ -274,10 +274,12 @@ func (t *teller) fact(e approvals.Event) {
 		}
 		m.settledBy(t.rules[m.Call])
 		batch := laneBatch + lane(m.Batch)
-		switch m.Kind {
-		case factConcluded:
+		switch {
+		case m.State == string(approvals.Claimed): // before it is executed, and maybe before other calls are decided
+			t.add(m, []lane{batch}, laneCall+lane(m.Call))
+		case m.Kind == factConcluded:
 			t.concluded = append(t.concluded, m)
-		case factOpened:
+		case m.Kind == factOpened:
 			t.add(m, []lane{laneRun + lane(t.run.ID), laneDone + lane(t.run.ID)}, batch)
 		default:
 			t.add(m, []lane{batch}, batch)

@@ -257,6 +257,35 @@ func TestTheStoryOfARequestSaysOnceThatAClaimWasRefused(t *testing.T) {
 	require.Equal(t, []string{"b1 what became of the call: refused by the rule limit@1"}, said)
 }
 
+// An agent can claim a call before the others of its request are decided, and a gateway
+// claims a call before it executes it. The story tells the claim where it happened.
+func TestTheStoryOfARequestHasAClaimInItsPlace(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0).UTC() }
+	var s story
+	one := teller{story: &s, run: agentrun.Run{ID: "run1", Agent: "claude", Status: agentrun.RunCompleted, Deferred: "b1", CreatedAt: at(0), EndedAt: at(5)}}
+	one.tell(nil, []approvals.Event{
+		approvals.Opened{Batch: "b1", Approvals: []approvals.CallRef{{ID: "c1", Name: "pay"}, {ID: "c2", Name: "pay"}}, At: at(0)},
+		approvals.Settled{Batch: "b1", Call: "c1", Status: approvals.Approved, At: at(1)},
+		approvals.Concluded{Batch: "b1", Call: "c1", State: approvals.Claimed, At: at(2)},
+		approvals.Settled{Batch: "b1", Call: "c2", Status: approvals.Denied, At: at(4)},
+		approvals.Resolved{Batch: "b1", At: at(4)},
+		approvals.Concluded{Batch: "b1", Call: "c1", State: approvals.Ran, At: at(8)},
+	}, false)
+	two := teller{story: &s, run: agentrun.Run{ID: "run2", Agent: "claude", Parent: "run1", Batch: "b1", Status: agentrun.RunCompleted, CreatedAt: at(6), EndedAt: at(9)}}
+	two.journal = []agentrun.Entry{{Call: "c1", Tool: "pay", State: agentrun.EntryFinished, At: at(8), Finish: agentrun.Finish{Part: agentrun.ToolReturn{CallID: "c1", ToolName: "pay", Outcome: agentrun.OutcomeSuccess, At: at(8)}, Took: time.Second}}}
+	two.tell(nil, nil, true)
+	var said []string
+	for _, m := range s.moments() {
+		if m.Call == "c1" || m.Kind == factResolved {
+			said = append(said, m.What)
+		}
+	}
+	require.Equal(t, []string{
+		"people are asked about pay", "the call is approved", "what became of the call: claimed", "everything is decided", "pay began", "pay ended after 1s", "what became of the call: ran",
+	}, said)
+}
+
 // The log names the run of a message that superseded calls. Its story leads on to the run
 // that answers the message.
 func TestTheStoryOfAMergedRunNamesTheBatchThatItEnded(t *testing.T) {
