@@ -799,3 +799,20 @@ func TestWhatItsCallerGaveUpWasDecidedWhenItDid(t *testing.T) {
 		}
 	}
 }
+
+// A clock that was ahead is set back. What was decided meanwhile can be claimed as long as
+// it said, and a receipt whose time ends before it begins cannot be signed: its caller would
+// get no answer to the claim.
+func TestAClaimBeforeItsDecisionByTheClockKeepsItsTime(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	w.clock.Advance(time.Hour)
+	w.approve(r, "c0")
+	before := w.get(r.ID).Calls[0]
+	w.clock.Advance(-time.Hour)
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	after := w.get(r.ID).Calls[0]
+	require.True(t, after.ClaimedAt.Before(after.DecidedAt))
+	require.Equal(t, before.UsableUntil, after.UsableUntil)
+}

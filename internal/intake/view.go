@@ -123,7 +123,9 @@ func (x found) usableUntil(r Request, i int, decided time.Time) time.Time {
 	from := decided
 	switch early := !c.ClaimedAt.IsZero() && (r.State == StatePending || c.ClaimedAt.Before(decided)); {
 	case early:
-		from = c.ClaimedAt
+		if from = c.ClaimedAt; from.Before(c.DecidedAt) { // by a clock that was set back
+			from = c.DecidedAt
+		}
 	case r.State == StatePending:
 		return time.Time{}
 	}
