@@ -84,6 +84,9 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	}
 	kept.ClaimedAt, kept.ClaimedBy = now.UTC(), c.Credential
 	x.rec = rec.with(i, kept)
+	if r, err = s.view(ctx, x); err != nil { // before it is stored: then it has its answer
+		return Claim{}, err
+	}
 	if err := s.keep(ctx, string(id), recordMemo, x.rec, version); err != nil {
 		if !errors.Is(err, approvals.ErrConflict) {
 			s.unclaim(ctx, x, rec)
@@ -92,9 +95,6 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	}
 	s.hubs.wake(id)
 	s.show(ctx, x, call)
-	if r, err = s.view(ctx, x); err != nil {
-		return Claim{}, err
-	}
 	st = r.Calls[i]
 	return Claim{Call: call, Tool: st.Tool, Args: st.Args, Digest: st.Digest, ClaimedAt: st.ClaimedAt, Receipt: st.Receipt}, nil
 }

@@ -816,3 +816,38 @@ func TestAClaimBeforeItsDecisionByTheClockKeepsItsTime(t *testing.T) {
 	require.True(t, after.ClaimedAt.Before(after.DecidedAt))
 	require.Equal(t, before.UsableUntil, after.UsableUntil)
 }
+
+// A store that cannot read the states of callers.
+type stateless struct {
+	*state.Store
+
+	fails bool
+}
+
+var errStateless = errors.New("the state cannot be read")
+
+func (s *stateless) Memo(ctx context.Context, id, memo string) ([]byte, int64, error) {
+	if s.fails && memo == "intake-state" {
+		return nil, 0, errStateless
+	}
+	return s.Store.Memo(ctx, id, memo)
+}
+
+// A caller whose claim failed claims again, so one that is stored has its answer.
+func TestAClaimIsStoredOnlyWithItsAnswer(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	store := &stateless{Store: w.store}
+	s, err := intake.New(intake.Config{Store: store, Feed: state.NewFeed(w.store), Runner: w.runner, Desk: w.desk, Now: w.clock.Now})
+	require.NoError(t, err)
+	a := ask("x", "write")
+	a.State = []byte(`{"step":1}`)
+	r := w.ask(a)
+	w.approve(r, "c0")
+	store.fails = true
+	_, err = s.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, errStateless)
+	require.Zero(t, w.get(r.ID).Calls[0].ClaimedAt)
+	store.fails = false
+	_, err = s.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+}
