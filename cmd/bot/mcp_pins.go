@@ -88,8 +88,8 @@ func mcpPins(ctx context.Context, in *call) error {
 		return err
 	}
 	p.pins, p.version, err = readPins(ctx, p.config, p.env, p.log)
-	if errors.Is(err, os.ErrNotExist) && slices.Contains(args, pinsAccept) {
-		err = nil // it is written
+	if p.config.MCPLock != "" && errors.Is(err, os.ErrNotExist) && !slices.Contains(args, pinsExport) {
+		err = nil // nothing was accepted yet
 	}
 	if err != nil {
 		return err
