@@ -182,6 +182,27 @@ func TestACallIsExplainedForTheAgentThatMayMakeIt(t *testing.T) {
 	}
 }
 
+// With a name, a rule for that person or channel would seem not to match.
+func TestACallIsExplainedForIDsOnly(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile(policyName, []byte(oneOfSRE+"people: {alice: U0ALICE}\nrules: [{name: hers, requesters: {people: [alice]}, deny: No.}]\n"), 0o600))
+	for _, c := range []struct{ flag, value, says string }{
+		{"--requester", "U0ALICE", "-> is refused (hers): No.\n"},
+		{"--requester", "service:nightly", "-> needs approval (default)"},
+		{"--requester", "alice", "it must be a user id of Slack such as U0123456789"},
+		{"--channel", "C0OPS", "-> needs approval (default)"},
+		{"--channel", "D0ALICE", "-> needs approval (default)"},
+		{"--channel", "#ops", "it must be a channel id of Slack such as C0123456789"},
+	} {
+		var out, stderr bytes.Buffer
+		said := ""
+		if err := run(t.Context(), []string{"policy", "explain", policyName, "--tool", "Bash", c.flag, c.value}, nil, &out, &stderr); err != nil {
+			said = err.Error()
+		}
+		require.Contains(t, said+out.String(), c.says, "%s %s", c.flag, c.value)
+	}
+}
+
 // A veto is a way to deny: it is weaker if it needs more people, or names fewer.
 func TestAPolicyThatWeakensAVetoIsMoreLenient(t *testing.T) {
 	const policy = `
