@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/manifests"
 )
@@ -37,7 +38,11 @@ func runInit(_ context.Context, in *call) error {
 	if *address == "" {
 		*address = manifests.Example
 	} else if err := manifests.CheckAddress(*address); err != nil {
-		return fmt.Errorf("--url: %w", err)
+		var problems []error
+		for _, p := range config.Problems(err) {
+			problems = append(problems, fmt.Errorf("--url: %w", p))
+		}
+		return errors.Join(problems...)
 	}
 	if err := writeNew(*dir, map[string]string{configName: startingConfig, policyName: startingPolicy, doctor.ManifestName: manifests.Slack(*address)}); err != nil {
 		return err

@@ -127,7 +127,9 @@ func TestInitRefusesWhatSlackWouldRefuse(t *testing.T) {
 		_, err := initialize(t, "--url", bad, "--dir", dir)
 		require.ErrorContains(t, err, "--url: must", bad)
 	}
-	_, err := initialize(t, "more")
+	_, err := initialize(t, "--url", "http://localhost", "--dir", dir)
+	require.EqualError(t, err, "--url: must begin with https://; Slack sends to nothing else\n--url: must name a host that Slack can reach: one with a public name")
+	_, err = initialize(t, "more")
 	require.ErrorContains(t, err, "takes no argument")
 	_, err = initialize(t, "--what")
 	require.ErrorContains(t, err, "init:")
