@@ -292,10 +292,13 @@ func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
 	path := writePolicy(t, t.TempDir(), oneOfSRE)
 	calls := filepath.Join(t.TempDir(), "calls.jsonl")
 	require.NoError(t, os.WriteFile(calls, []byte(transcriptCalls), 0o600))
+	listed := filepath.Join(t.TempDir(), "tools.json")
+	require.NoError(t, os.WriteFile(listed, []byte(`{"tools": [{"name": "delete_file"}]}`), 0o600))
 	for _, c := range []struct {
 		want string
 		args []string
 	}{
+		{`tools.json: says of no agent which tools it has; write agents beside tools, such as "agents": {"ops": ["delete_file"]}`, []string{"check", "--tools", listed, path}},
 		{"calls.jsonl holds more than one call", []string{"explain", "--call", calls, path}},
 		{`there is no command "chek"`, []string{"chek"}},
 		{"POLICY is missing", []string{"check"}},

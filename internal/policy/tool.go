@@ -93,7 +93,7 @@ func ReadTools(path string) ([]Tool, error) {
 		}
 	}
 	if len(all) == 0 {
-		wrong("names no tools; agents must map each agent to its tools")
+		wrong(`says of no agent which tools it has; write agents beside tools, such as "agents": {"ops": ["delete_file"]}`)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
