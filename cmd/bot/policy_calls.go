@@ -17,13 +17,28 @@ import (
 // defaultSince is how far back calls are read if nothing is said.
 const defaultSince = 30 * 24 * time.Hour
 
+// period is a flag: a time that is more than nothing.
+type period time.Duration
+
+func (p *period) String() string { return time.Duration(*p).String() }
+
+func (p *period) Set(value string) error {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return errors.New("it must be a duration with its unit, such as 30m or 48h; there is no unit for days")
+	}
+	*p = period(d)
+	return nil
+}
+
 const callsWords = "The output contains the arguments of the calls. Protect it like the data they are about.\n"
 
 // policyCalls writes the calls that the store holds, as JSON lines.
 func policyCalls(ctx context.Context, in *call) (err error) {
 	p := newPolicyCommand(in)
 	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. Needed if it says where Redis is or how to log in there (redis.addresses, redis.tls, redis.user), or sets redis.prefix.")
-	since := p.flags.Duration("since", defaultSince, "How far back to look, such as 24h: threads in which people were asked something in that `DURATION`.")
+	since := period(defaultSince)
+	p.flags.Var(&since, "since", "How far back to look, such as 24h: threads in which people were asked something in that `DURATION`.")
 	data := dataFlag(in)
 	if err := p.parse(); err != nil {
 		return err
@@ -51,7 +66,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 	out := bufio.NewWriter(p.stdout)
 	lines, broken := json.NewEncoder(out), 0
 	lines.SetEscapeHTML(false)
-	for call, err := range store.Calls(ctx, p.now().Add(-*since)) {
+	for call, err := range store.Calls(ctx, p.now().Add(-time.Duration(since))) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
