@@ -215,6 +215,11 @@ func TestPolicyCommandsAskChecksOnlyOnRequest(t *testing.T) {
 	require.Contains(t, said, "-> needs approval (default)")
 	require.Contains(t, said, "the check fraud says: ask A new customer.")
 	require.Len(t, c.asked, 1)
+
+	c.says(`{"answer":"yes"}`)
+	said = c.policySays(append(explain, "--ask-checks")...)
+	require.Contains(t, said, "its check gave no answer that could be used")
+	require.Contains(t, said, "the answer is not a JSON object with answer (ok, ask or deny) and reason", "whoever tries a new check reads why")
 }
 
 func TestBotCheckSaysWhatIsWrongWithChecks(t *testing.T) {

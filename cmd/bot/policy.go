@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -84,7 +83,7 @@ func (p *policyCommand) against(ctx context.Context) (policy.Options, string, er
 		o, path = config.PolicyOptions(c, sets), c.Policy
 		o.Now = p.now
 		if p.askChecks {
-			checks, err := newChecks(c, e, slog.New(slog.DiscardHandler), nil)
+			checks, err := newChecks(c, e, e.NewLogger(p.stderr), nil)
 			if err != nil {
 				return o, "", err
 			}
