@@ -23,42 +23,55 @@ type Status struct {
 	GivenUp    []string  `json:"given_up,omitempty"`   // the newest requests whose message is not tried any more
 }
 
-// List returns every endpoint of which something is known.
+// List returns every endpoint of which something is known, each once: calls of other
+// agents, for which it gets messages too, have partitions of their own. An endpoint that
+// is disabled in one of them is listed as disabled.
 func (o *Outbox) List(ctx context.Context) ([]Status, error) {
 	var list []Status
+	at := func(agent, name string) int {
+		i := slices.IndexFunc(list, func(s Status) bool { return s.Agent == agent && s.Endpoint == name })
+		if i < 0 {
+			i = len(list)
+			list = append(list, Status{Agent: agent, Endpoint: name})
+		}
+		return i
+	}
+	last := map[int]time.Time{}
 	for n := range approvals.Partitions {
 		all, _, err := load[endpoints](ctx, o, endpointsID(n))
 		if err != nil {
 			return nil, err
 		}
-		var here []Status
 		for _, e := range all.All {
-			here = append(here, Status{
-				Agent: e.Agent, Endpoint: e.Name, DisabledAt: e.DisabledAt.UTC(), Reason: e.Reason, Delivered: e.Delivered.UTC(), GivenUp: e.GivenUp,
-			})
+			list[at(e.Agent, e.Name)].add(e)
 		}
-		last := map[int]time.Time{}
 		err = o.messages(ctx, n, func(_ string, m stored) error {
-			i := slices.IndexFunc(here, func(s Status) bool { return s.Agent == m.Agent && s.Endpoint == m.Endpoint })
-			if i < 0 {
-				i = len(here)
-				here = append(here, Status{Agent: m.Agent, Endpoint: m.Endpoint})
-			}
-			here[i].Waiting++
+			i := at(m.Agent, m.Endpoint)
+			list[i].Waiting++
 			if m.Attempts.LastError != "" && !m.Attempts.Last.Before(last[i]) {
-				here[i].LastError, last[i] = m.Attempts.LastError, m.Attempts.Last
+				list[i].LastError, last[i] = m.Attempts.LastError, m.Attempts.Last
 			}
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, here...)
 	}
 	slices.SortFunc(list, func(a, b Status) int {
 		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 	return list, nil
+}
+
+// add adds what one partition knows of the endpoint.
+func (s *Status) add(e endpoint) {
+	if !e.DisabledAt.IsZero() && (s.DisabledAt.IsZero() || e.DisabledAt.Before(s.DisabledAt)) {
+		s.DisabledAt, s.Reason = e.DisabledAt.UTC(), e.Reason
+	}
+	if e.Delivered.After(s.Delivered) {
+		s.Delivered = e.Delivered.UTC()
+	}
+	s.GivenUp = append(s.GivenUp, e.GivenUp...)
 }
 
 // messages yields the messages of a partition that wait.

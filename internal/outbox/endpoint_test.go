@@ -90,6 +90,29 @@ func TestAnEndpointThatTakesNothingFor75HoursIsDisabledAndPeopleAreToldOnce(t *t
 	require.Contains(t, w.told[1].Reason, "410")
 }
 
+// An endpoint that is told of calls of other agents gets messages about several
+// partitions. The operator has one webhook.
+func TestAnEndpointIsListedOnceForAllPartitions(t *testing.T) {
+	w := newWorld(t)
+	first, second := approvals.NewID("run", 3, "a"), approvals.NewID("run", 9, "b")
+	for _, id := range []string{first, second} {
+		require.NoError(t, w.Put(t.Context(), id, message("ci")))
+	}
+	require.NoError(t, w.Reconcile(t.Context(), first))
+	delivered := w.clock.Now()
+	w.clock.Advance(time.Minute)
+	w.hook.answers(http.StatusGone, "")
+	require.Error(t, w.Reconcile(t.Context(), second))
+
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.True(t, delivered.Equal(list[0].Delivered))
+	require.True(t, w.clock.Now().Equal(list[0].DisabledAt))
+	require.Contains(t, list[0].Reason, "410")
+	require.Equal(t, 1, list[0].Waiting)
+}
+
 // It works, and one message is refused by it: the message is given up, and the
 // operator can have it sent again.
 func TestAMessageThatAWorkingEndpointNeverTakesIsGivenUp(t *testing.T) {
