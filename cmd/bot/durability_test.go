@@ -269,35 +269,18 @@ func TestWhatIsStoredCanBeLookedAtInARedisThatTakesNoChanges(t *testing.T) {
 	}
 }
 
-// failing is a [redis.Hook] that has the nth command fail.
+// failing is a hook that has the nth round trip fail.
 type failing struct {
 	n    int
 	with error
 	sent atomic.Int64
 }
 
-func (f *failing) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if f.sent.Add(1) == int64(f.n) {
-			cmd.SetErr(f.with)
-			return f.with
-		}
-		return next(ctx, cmd)
+func (f *failing) pass(_ context.Context, cmds []redis.Cmder, send func() error) error {
+	if f.sent.Add(1) == int64(f.n) {
+		return statetest.Fail(cmds, f.with)
 	}
-}
-
-func (f *failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		if f.sent.Add(1) == int64(f.n) {
-			for _, cmd := range all {
-				cmd.SetErr(f.with)
-			}
-			return f.with
-		}
-		return next(ctx, all)
-	}
+	return send()
 }
 
 // redisError is what a server answers.
@@ -314,7 +297,7 @@ func TestTheStartWaitsForARedisThatGoesAwayInBetween(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s, _, err := openStore(ctx, c, state.Options{
-			URL: "redis://" + server.Addr, Hooks: []redis.Hook{f}, Now: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			URL: "redis://" + server.Addr, Hooks: []redis.Hook{statetest.Hook(f.pass)}, Now: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		}, time.Minute)
 		if err == nil {
 			err = s.Close()

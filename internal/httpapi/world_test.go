@@ -42,32 +42,6 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// commits counts what is written to Redis.
-type commits struct{ n atomic.Int64 }
-
-func (*commits) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c *commits) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch cmd.Name() {
-		case "evalsha", "eval", "set", "hset", "zadd", "xadd", "del":
-			c.n.Add(1)
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (c *commits) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		for _, cmd := range cmds {
-			if cmd.Name() == "evalsha" || cmd.Name() == "eval" {
-				c.n.Add(1)
-			}
-		}
-		return next(ctx, cmds)
-	}
-}
-
 // A world is the API on a real store, with people who decide and agents that ask.
 type world struct {
 	*testing.T
@@ -96,14 +70,21 @@ func newWorld(t *testing.T, changes ...func(*httpapi.Config)) *world {
 	return build(t, redisServer, rand.Text(), changes...)
 }
 
-// newWorldOn is another process on the store of a world, whose commands are
-// counted.
-func newWorldOn(t *testing.T, w *world, c *commits) *world {
+// newWorldOn is another process on the store of a world, whose changes are counted.
+func newWorldOn(t *testing.T, w *world, changes *atomic.Int64) *world {
 	t.Helper()
 	counted, ok := redisServer.(*redis.Client)
 	require.True(t, ok)
 	client := redis.NewClient(counted.Options())
-	client.AddHook(c)
+	client.AddHook(statetest.Hook(func(_ context.Context, cmds []redis.Cmder, send func() error) error {
+		for _, cmd := range cmds {
+			switch cmd.Name() {
+			case "evalsha", "eval", "set", "hset", "zadd", "xadd", "del":
+				changes.Add(1)
+			}
+		}
+		return send()
+	}))
 	t.Cleanup(func() { _ = client.Close() })
 	return build(t, client, w.prefix)
 }

@@ -25,41 +25,21 @@ type gate struct {
 
 func newGate() *gate { return &gate{begun: make(chan struct{}, 100), open: make(chan error, 100)} }
 
-func (g *gate) pass(ctx context.Context) error {
+func (g *gate) pass(ctx context.Context, cmds []redis.Cmder, send func() error) error {
 	if !g.closed.Load() {
-		return nil
+		return send()
 	}
 	g.begun <- struct{}{}
+	var err error
 	select {
-	case err := <-g.open:
-		return err
+	case err = <-g.open:
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	}
-}
-
-func (*gate) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if err := g.pass(ctx); err != nil {
-			cmd.SetErr(err)
-			return err
-		}
-		return next(ctx, cmd)
+	if err != nil {
+		return statetest.Fail(cmds, err)
 	}
-}
-
-func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if err := g.pass(ctx); err != nil {
-			for _, c := range cmds {
-				c.SetErr(err)
-			}
-			return err
-		}
-		return next(ctx, cmds)
-	}
+	return send()
 }
 
 // gated opens a store whose round trips a gate keeps back, with n batches in it.
@@ -68,7 +48,7 @@ func gated(t *testing.T, n int) (*state.Store, *gate, *statetest.Trips) {
 	client, g, trips := statetest.Miniredis(t), newGate(), &statetest.Trips{}
 	s := openStore(t, client, time.Now)
 	openMany(t, s, n, "a", false)
-	client.AddHook(g)
+	client.AddHook(statetest.Hook(g.pass))
 	client.AddHook(trips)
 	return s, g, trips
 }
@@ -262,7 +242,7 @@ func TestCommitsThatShareARoundTripShareTheBarrier(t *testing.T) {
 	w, client := statetest.NewWitness(t)
 	g := newGate()
 	s := openAs(t, client, state.Replicated, 2)
-	client.AddHook(g)
+	client.AddHook(statetest.Hook(g.pass))
 	commit := func(round int) []error {
 		return g.atOnce(t, s, all, func(i int) error {
 			open := openBatch(t, ids{i}.batch(approvals.NewID("x", round, "y")), ids{i}.run("a"), 1, time.Time{})

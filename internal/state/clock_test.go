@@ -69,33 +69,17 @@ type wrong struct {
 	asked func() // is called before it tells the time; nil for nothing
 }
 
-func (*wrong) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (w *wrong) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		for _, cmd := range cmds {
-			w.moves(cmd)
+func (w *wrong) pass(_ context.Context, cmds []redis.Cmder, send func() error) error {
+	err := send()
+	for _, cmd := range cmds {
+		if at, ok := cmd.(*redis.TimeCmd); ok {
+			if w.asked != nil {
+				w.asked()
+			}
+			at.SetVal(at.Val().Add(w.by))
 		}
-		return err
 	}
-}
-
-func (w *wrong) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		w.moves(cmd)
-		return err
-	}
-}
-
-func (w *wrong) moves(cmd redis.Cmder) {
-	if at, ok := cmd.(*redis.TimeCmd); ok {
-		if w.asked != nil {
-			w.asked()
-		}
-		at.SetVal(at.Val().Add(w.by))
-	}
+	return err
 }
 
 // What was put off while the clocks were ahead waits until they are there again. Once they
@@ -104,7 +88,7 @@ func TestAClockThatIsSetBackIsLogged(t *testing.T) {
 	for moved, logged := range map[time.Duration]int{-2 * time.Hour: 1, 2 * time.Hour: 0, -5 * time.Second: 0} {
 		var log bytes.Buffer
 		client, clock := statetest.Miniredis(t), &wrong{}
-		client.AddHook(clock)
+		client.AddHook(statetest.Hook(clock.pass))
 		s, err := state.Open(t.Context(), state.Options{Client: client, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		c := s.Clock(30 * time.Second)
@@ -122,7 +106,7 @@ func TestASlowAnswerIsNoClockThatIsSetBack(t *testing.T) {
 	var log bytes.Buffer
 	var passed atomic.Int64
 	client, server := statetest.Miniredis(t), &wrong{}
-	client.AddHook(server)
+	client.AddHook(statetest.Hook(server.pass))
 	now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	s, err := state.Open(t.Context(), state.Options{Client: client, Now: now, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
@@ -149,7 +133,7 @@ func TestProcessesOnAClusterGoByOneClock(t *testing.T) {
 			require.NoError(t, err)
 			n, err := strconv.Atoi(port)
 			require.NoError(t, err)
-			node.AddHook(&wrong{by: time.Duration(n) * time.Hour})
+			node.AddHook(statetest.Hook((&wrong{by: time.Duration(n) * time.Hour}).pass))
 		})
 		s, err := state.Open(t.Context(), state.Options{Client: client})
 		require.NoError(t, err)

@@ -9,24 +9,19 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // scripts counts the commits of a client, without those that are sent again.
-type scripts struct{ n *atomic.Int64 }
-
-func (s scripts) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s scripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
-			s.n.Add(1)
+func scripts(n *atomic.Int64) statetest.Hook {
+	return func(_ context.Context, cmds []redis.Cmder, send func() error) error {
+		for _, cmd := range cmds {
+			if cmd.Name() == "evalsha" {
+				n.Add(1)
+			}
 		}
-		return next(ctx, cmd)
+		return send()
 	}
-}
-
-func (s scripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // nothing is a policy for desks at which nothing is amended.

@@ -60,24 +60,6 @@ func TestTheBarrierInACluster(t *testing.T) {
 	}
 }
 
-// afterScript calls a function once a script was run by itself, and not in a pipeline.
-type afterScript func()
-
-func (afterScript) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (afterScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (f afterScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if strings.HasPrefix(cmd.Name(), "eval") {
-			f()
-		}
-		return err
-	}
-}
-
 // The client of a cluster finds another way for a change whose reply was lost. The server
 // that it reaches then may die at once, and one that lacks the change take its place: what
 // is asked there about something else is no answer about the change.
@@ -91,7 +73,13 @@ func TestAChangeIsNotConfirmedByAServerThatLacksIt(t *testing.T) {
 	s := openAs(t, harmed, state.Replicated, 1)
 	decision := acks(t, s)[0]
 	key := s.Prefix() + ":{p04}:batch:" + string(ids{4}.batch("b"))
-	harmed.AddHook(afterScript(func() { require.NoError(t, c.Del(context.Background(), key).Err()) }))
+	harmed.AddHook(statetest.Hook(func(ctx context.Context, cmds []redis.Cmder, send func() error) error {
+		err := send()
+		if len(cmds) == 1 && strings.HasPrefix(cmds[0].Name(), "eval") { // it is sent again by itself, and not in a pipeline
+			require.NoError(t, c.Del(ctx, key).Err())
+		}
+		return err
+	}))
 	armed.Store(true)
 	require.ErrorIs(t, decision.Make(), approvals.ErrConflict)
 	require.False(t, armed.Load(), "no reply was lost")
@@ -240,29 +228,21 @@ func TestOpenRefusesWhatTheServerCannotKeep(t *testing.T) {
 	_, err = state.Open(t.Context(), state.Options{Client: client, Durability: state.Fsync})
 	require.ErrorIs(t, err, approvals.ErrNotDurable, "it knows WAITAOF and does not sync")
 	require.True(t, state.Passes(err))
-	client.AddHook(noLog{})
+	client.AddHook(statetest.Hook(noLog))
 	_, err = state.Open(t.Context(), state.Options{Client: client, Durability: state.Fsync})
 	require.ErrorIs(t, err, approvals.ErrNotDurable)
 	require.False(t, state.Passes(err), "a setting does not change by itself")
 }
 
 // noLog answers WAITAOF as a server with appendonly no does.
-type noLog struct{}
-
-func (noLog) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (noLog) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (noLog) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		err := next(ctx, all)
-		for _, cmd := range all {
-			if cmd.Name() == "waitaof" {
-				cmd.SetErr(errors.New("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled"))
-			}
+func noLog(_ context.Context, cmds []redis.Cmder, send func() error) error {
+	err := send()
+	for _, cmd := range cmds {
+		if cmd.Name() == "waitaof" {
+			cmd.SetErr(errors.New("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled"))
 		}
-		return err
 	}
+	return err
 }
 
 // Writable follows what becomes of changes, and recovers by itself.

@@ -27,7 +27,7 @@ func signInBulk(tb testing.TB, c redis.UniversalClient) figures {
 	tb.Helper()
 	ctx := tb.Context()
 	var count atomic.Int64
-	c.AddHook(scripts{&count})
+	c.AddHook(scripts(&count))
 	s, err := state.Open(ctx, state.Options{Client: c, Prefix: prefix()})
 	require.NoError(tb, err)
 	now := func() time.Time { return start0.Add(time.Minute) }

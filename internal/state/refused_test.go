@@ -52,19 +52,14 @@ func (l *lines) all() (n int) {
 }
 
 // looks counts how often a client asks a partition for work.
-type looks struct{ n *atomic.Int64 }
-
-func (l looks) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (l looks) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (l looks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
+func looks(n *atomic.Int64) statetest.Hook {
+	return func(_ context.Context, cmds []redis.Cmder, send func() error) error {
 		for _, cmd := range cmds {
 			if args := cmd.Args(); cmd.Name() == "evalsha" && args[1] == state.SweepHash {
-				l.n.Add(1)
+				n.Add(1)
 			}
 		}
-		return next(ctx, cmds)
+		return send()
 	}
 }
 
@@ -86,9 +81,9 @@ func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 		t.Run(name, func(t *testing.T) {
 			k := newClock()
 			log := &lines{Handler: slog.NewTextHandler(t.Output(), nil), n: map[string]int{}}
-			looked := looks{new(atomic.Int64)}
+			var looked atomic.Int64
 			c := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
-			c.AddHook(looked)
+			c.AddHook(looks(&looked))
 			s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: k.Now, Log: slog.New(log)})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -111,8 +106,8 @@ func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 			// settled waits until the loop has looked again and again.
 			settled := func() {
 				t.Helper()
-				n := looked.n.Load() + 40*approvals.Partitions
-				statetest.Await(t, "more looks", func() bool { return looked.n.Load() >= n })
+				n := looked.Load() + 40*approvals.Partitions
+				statetest.Await(t, "more looks", func() bool { return looked.Load() >= n })
 			}
 			statetest.Await(t, "the first calls", func() bool { return calls.Load() >= 2 })
 			settled()

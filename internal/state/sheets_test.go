@@ -236,7 +236,7 @@ func bulkCrashes(t *testing.T, c redis.UniversalClient) {
 
 			fatal := &crash{at: n, after: after}
 			hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
-			hooked.AddHook(fatal)
+			hooked.AddHook(statetest.Hook(fatal.pass))
 			doomed := openStoreAt(t, hooked, k.Now, calm.Prefix())
 			fatal.armed = true
 			err = newBulk(doomed, "doomed", k.Now).Work(t.Context(), sheetID)

@@ -28,52 +28,18 @@ type crash struct {
 	count atomic.Int64
 }
 
-// strike counts a command and reports whether it is done and whether it is
-// answered.
-func (c *crash) strike() (sent, answered bool) {
-	if !c.armed {
-		return true, true
+func (c *crash) pass(_ context.Context, cmds []redis.Cmder, send func() error) error {
+	if !c.armed || slices.Contains([]string{"hello", "auth", "select", "client", "readonly"}, cmds[0].Name()) { // with those a connection begins
+		return send()
 	}
 	n := c.count.Add(1)
-	return n < c.at || n == c.at && c.after, n < c.at
-}
-
-func (c *crash) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c *crash) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		sent, answered := c.strike()
-		var err error
-		if sent {
-			err = next(ctx, cmd)
-		}
-		if answered {
-			return err
-		}
-		cmd.SetErr(errCrash)
-		return errCrash
+	if n < c.at {
+		return send()
 	}
-}
-
-// ProcessPipelineHook strikes at pipelines, but for those with which connections begin.
-func (c *crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if slices.Contains([]string{"hello", "auth", "select", "client", "readonly"}, cmds[0].Name()) {
-			return next(ctx, cmds)
-		}
-		sent, answered := c.strike()
-		var err error
-		if sent {
-			err = next(ctx, cmds)
-		}
-		if answered {
-			return err
-		}
-		for _, cmd := range cmds {
-			cmd.SetErr(errCrash)
-		}
-		return errCrash
+	if n == c.at && c.after {
+		_ = send()
 	}
+	return statetest.Fail(cmds, errCrash)
 }
 
 // A process is one bot: it opens a batch, hears two clicks, draws the card,
@@ -108,7 +74,7 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 			calm := openStore(t, c, k.Now)
 			fatal := &crash{at: n, after: after}
 			hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
-			hooked.AddHook(fatal)
+			hooked.AddHook(statetest.Hook(fatal.pass))
 			doomed := openStoreAt(t, hooked, k.Now, calm.Prefix())
 			fatal.armed = true
 			found := func(k state.Kind) []string { return due(t, c, calm, k) }

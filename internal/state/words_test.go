@@ -16,21 +16,15 @@ import (
 )
 
 // longest keeps how many words the longest script of a client had.
-type longest struct{ words *atomic.Int64 }
-
-func (l longest) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (l longest) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
-			l.words.Store(max(l.words.Load(), int64(len(cmd.Args()))))
+func longest(words *atomic.Int64) statetest.Hook {
+	return func(_ context.Context, cmds []redis.Cmder, send func() error) error {
+		for _, cmd := range cmds {
+			if cmd.Name() == "evalsha" {
+				words.Store(max(words.Load(), int64(len(cmd.Args()))))
+			}
 		}
-		return next(ctx, cmd)
+		return send()
 	}
-}
-
-func (l longest) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // Some hosted servers take no script with more than 3,999 arguments. A request of as many
@@ -39,7 +33,7 @@ func (l longest) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 func TestALargeRequestFitsServersThatTakeFewArguments(t *testing.T) {
 	c := statetest.Miniredis(t)
 	var words atomic.Int64
-	c.AddHook(longest{&words})
+	c.AddHook(longest(&words))
 	s := openStore(t, c, newClock().Now)
 	id := ids{5}
 	opens := openBatch(t, id.batch("b"), id.run("r"), agentrun.MaxCalls, start0.Add(time.Hour))
@@ -68,7 +62,7 @@ func TestALargeRequestFitsServersThatTakeFewArguments(t *testing.T) {
 func TestAStepOfPureCallsFitsServersThatTakeFewArguments(t *testing.T) {
 	c := statetest.Miniredis(t)
 	var words atomic.Int64
-	c.AddHook(longest{&words})
+	c.AddHook(longest(&words))
 	s := openStore(t, c, newClock().Now)
 	id := ids{5}
 	thread := agentrun.Thread{ID: id.thread("t")}

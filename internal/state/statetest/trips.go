@@ -22,21 +22,20 @@ func (t *Trips) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements [redis.Hook].
 func (t *Trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		t.note(cmd)
-		return next(ctx, cmd)
-	}
+	return Hook(t.pass).ProcessHook(next)
 }
 
 // ProcessPipelineHook implements [redis.Hook].
 func (t *Trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		t.note(cmds...)
-		return next(ctx, cmds)
-	}
+	return Hook(t.pass).ProcessPipelineHook(next)
 }
 
-func (t *Trips) note(cmds ...redis.Cmder) {
+func (t *Trips) pass(_ context.Context, cmds []redis.Cmder, send func() error) error {
+	t.note(cmds)
+	return send()
+}
+
+func (t *Trips) note(cmds []redis.Cmder) {
 	var names []string
 	for _, c := range cmds {
 		if name := c.Name(); name != "hello" && name != "client" && (t.Of == nil || t.Of(c)) {
