@@ -1,7 +1,6 @@
 package slackui_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -144,42 +143,31 @@ func TestABudgetThatMakesNoSenseIsBegunAnew(t *testing.T) {
 	require.Len(t, o.digests(), 1, "it counts again")
 }
 
-// hiccups is a store that does not answer the next commands about a surface.
-type hiccups struct {
-	*testStore
-	surface       string
-	reads, writes int
-}
-
-func (h *hiccups) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
-	if surface == h.surface && h.reads > 0 {
-		h.reads--
-		return nil, 0, errOutage
-	}
-	return h.testStore.Memo(ctx, id, surface)
-}
-
-func (h *hiccups) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	if surface == h.surface && h.writes > 0 {
-		h.writes--
+// hiccups makes the store not answer the next commands about the budget.
+func (o *workspace) hiccups(reads, writes int) {
+	o.onMemo = func(surface string, write bool) error {
+		left := &reads
+		if write {
+			left = &writes
+		}
+		if surface != "budget" || *left == 0 {
+			return nil
+		}
+		*left--
 		return errOutage
 	}
-	return h.testStore.CommitMemo(ctx, id, surface, data, version, drawn)
 }
 
 // A request goes into a digest when there is no room for a card, and not when
 // the store was asked for it at a bad moment.
 func TestAStoreThatDoesNotAnswerSendsNothingToTheDigest(t *testing.T) {
-	for name, store := range map[string]*hiccups{
-		"when it is asked":   {surface: "budget", reads: 2},
-		"when it is written": {surface: "budget", writes: 2},
+	for name, c := range map[string]struct{ reads, writes int }{
+		"when it is asked":   {reads: 2},
+		"when it is written": {writes: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
-				s, ok := c.Memos.(*testStore)
-				require.True(t, ok)
-				store.testStore, c.Memos = s, store
-			})
+			o := newWorkspace(t, slacksim.Config{})
+			o.hiccups(c.reads, c.writes)
 			b := o.another("n0", 0, call("c1", "x", `{}`, sre))
 			for range 2 {
 				require.ErrorIs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), errOutage)
@@ -194,12 +182,8 @@ func TestAStoreThatDoesNotAnswerSendsNothingToTheDigest(t *testing.T) {
 
 // The same holds for what one person is told.
 func TestAStoreThatDoesNotAnswerKeepsNobodyFromBeingTold(t *testing.T) {
-	store := &hiccups{surface: "budget", reads: 1, writes: 1}
-	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
-		s, ok := c.Memos.(*testStore)
-		require.True(t, ok)
-		store.testStore, c.Memos = s, store
-	})
+	o := newWorkspace(t, slacksim.Config{})
+	o.hiccups(1, 1)
 	root := o.say("U0ALICE", "clean up")
 	d := call("c1", "delete_file", `{}`, sre)
 	d.Ask.Requirement.Ladder = []approvals.Rung{{At: o.now.read().Add(time.Minute), Kind: approvals.Remind}}

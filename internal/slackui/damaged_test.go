@@ -14,7 +14,7 @@ import (
 // that cannot be read.
 func (o *workspace) damages(surface string) (damaged func() int) {
 	o.t.Helper()
-	keys, err := server.Keys(o.t.Context(), o.kept.Prefix()+":{*}:memo:"+surface+":*").Result()
+	keys, err := server.Keys(o.t.Context(), o.Store.Prefix()+":{*}:memo:"+surface+":*").Result()
 	require.NoError(o.t, err)
 	require.NotEmpty(o.t, keys, surface)
 	for _, k := range keys {

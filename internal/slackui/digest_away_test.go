@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,58 +17,28 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// counted is a store that counts what is done with the lists of digests and with other
-// memos.
-type counted struct {
-	*testStore
-
-	mu            sync.Mutex
-	lists, writes int
-}
-
-func (c *counted) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
-	if surface == "digest" {
-		c.mu.Lock()
-		c.lists++
-		c.mu.Unlock()
-	}
-	return c.testStore.Memo(ctx, id, surface)
-}
-
-func (c *counted) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	c.mu.Lock()
-	c.writes++
-	c.mu.Unlock()
-	return c.testStore.CommitMemo(ctx, id, surface, data, version, drawn)
-}
-
-// since returns how many lists were read, and how many memos were written, since it was
-// called last.
-func (c *counted) since() (lists, writes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lists, writes = c.lists, c.writes
-	c.lists, c.writes = 0, 0
-	return lists, writes
-}
-
 // inOneDigest is a workspace with requests that are all to be listed in one digest. The
-// one card that there is room for is posted.
-func inOneDigest(t *testing.T, many int) (*workspace, []approvals.Batch, *counted) {
+// one card that there is room for is posted. Since returns how many lists of digests were
+// read, and how many memos were written, since it was called last.
+func inOneDigest(t *testing.T, many int) (o *workspace, all []approvals.Batch, since func() (lists, writes int)) {
 	t.Helper()
-	store := &counted{}
-	o := atNoon(t, slacksim.Config{}, func(c *slackui.Config) {
-		s, ok := c.Memos.(*testStore)
-		require.True(t, ok)
-		store.testStore, c.Memos, c.CardsPerMinute = s, store, 1
-		c.Background = func(context.Context) bool { return true }
+	o = atNoon(t, slacksim.Config{}, func(c *slackui.Config) {
+		c.CardsPerMinute, c.Background = 1, func(context.Context) bool { return true }
 	})
+	var lists, writes atomic.Int64
+	o.onMemo = func(surface string, write bool) error {
+		if write {
+			writes.Add(1)
+		} else if surface == "digest" {
+			lists.Add(1)
+		}
+		return nil
+	}
 	o.drawsAll(o.another("first", 0, call("c1", "x", `{}`, sre)))
-	var all []approvals.Batch
 	for n := range many {
 		all = append(all, o.another(fmt.Sprint("n", n), 0, call("c1", "x", `{}`, sre)))
 	}
-	return o, all, store
+	return o, all, func() (int, int) { return int(lists.Swap(0)), int(writes.Swap(0)) }
 }
 
 // round draws each of the batches once, and returns the shortest time that one of them
@@ -92,18 +63,18 @@ func TestRequestsWaitCheaplyForTheirDigest(t *testing.T) {
 		"away":    {OutageMS: int(time.Hour / time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, all, store := inOneDigest(t, many)
+			o, all, since := inOneDigest(t, many)
 			o.SetFaults(faults)
 			o.round(all)
 			for range 5 {
 				o.pass(o.round(all)) // until one of them may try again
-				store.since()
+				since()
 				o.round(all)
-				lists, writes := store.since()
+				lists, writes := since()
 				require.LessOrEqual(t, lists, 5, "of the one that tries")
 				require.LessOrEqual(t, writes, 8, "of the one that tries")
 				o.round(all)
-				lists, writes = store.since()
+				lists, writes = since()
 				require.LessOrEqual(t, lists, 1)
 				require.Zero(t, writes)
 			}
@@ -146,7 +117,7 @@ func TestADigestIsDrawnByAnyOfItsRequests(t *testing.T) {
 // come at once. They go into the next one, and each is in one.
 func TestADigestHoldsAtMostThreeHundredRequests(t *testing.T) {
 	const many, most = 330, 300
-	o, all, store := inOneDigest(t, many)
+	o, all, _ := inOneDigest(t, many)
 	o.SetFaults(slacksim.Faults{Chaos: &slacksim.Chaos{Limited: 1}})
 	var wg sync.WaitGroup
 	for part := range 6 {
@@ -164,7 +135,7 @@ func TestADigestHoldsAtMostThreeHundredRequests(t *testing.T) {
 	require.Len(t, o.digests(), 2)
 	seen := map[approvals.BatchID]bool{}
 	for _, m := range o.digests() {
-		raw, _, err := store.Memo(t.Context(), m.Actions()[0].Value, "digest")
+		raw, _, err := o.Memo(t.Context(), m.Actions()[0].Value, "digest")
 		require.NoError(t, err)
 		var memo struct {
 			Body struct {

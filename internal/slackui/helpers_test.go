@@ -38,6 +38,13 @@ type workspace struct {
 	log   *logbook
 }
 
+// Calls and Messages are those of Slack: the store has some too.
+func (o *workspace) Calls(method string) []slacksim.LogEntry { return o.Server.Calls(method) }
+
+func (o *workspace) Messages(user, channel, root string) ([]slacksim.Message, error) {
+	return o.Server.Messages(user, channel, root)
+}
+
 // logbook is a log that a test reads while others write it.
 type logbook struct {
 	mu sync.Mutex

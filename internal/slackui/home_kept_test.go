@@ -1,7 +1,6 @@
 package slackui_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
-	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
@@ -140,35 +138,20 @@ func TestAHomeIsDrawnAfterACrash(t *testing.T) {
 	require.Contains(t, words(home.Blocks), "Delete file")
 }
 
-// A twin is a store in which another process does the same work before the first write.
-type twin struct {
-	*testStore
-	works func() error
-}
-
-func (s *twin) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	if works := s.works; works != nil && surface == "homes" {
-		s.works = nil
-		if err := works(); err != nil {
-			return err
-		}
-	}
-	return s.testStore.CommitMemo(ctx, id, surface, data, version, drawn)
-}
-
 // Two processes that draw the Homes of one batch do not make the work fail.
 func TestHomesThatAnotherProcessDrawsAreNoFailure(t *testing.T) {
-	store := &twin{}
-	o := newWorkspace(t, slacksim.Config{}, inLists, func(c *slackui.Config) {
-		s, ok := c.Memos.(*testStore)
-		require.True(t, ok)
-		store.testStore, c.Memos = s, store
-	})
+	o := newListWorkspace(t)
 	o.atHome("U0BOB")
 	o.rests()
 	before := o.published()
 	b := o.another("one", 0, call("c1", "delete_file", `{}`, sre))
-	store.works = func() error { return o.stirs(b) }
+	o.onMemo = func(surface string, writes bool) error {
+		if !writes || surface != "homes" {
+			return nil
+		}
+		o.onMemo = nil
+		return o.stirs(b) // as the other process, before the first write
+	}
 	_, later := errors.AsType[*slackapi.LaterError](o.stirs(b))
 	require.True(t, later)
 	require.Equal(t, b.Version, o.drawnVersion(string(b.ID), "homes"))

@@ -64,7 +64,7 @@ func (v *valve) stalled(o *workspace, method string, drawn func() error, others 
 
 // due reports whether work of the kind is due for a document of partition 7.
 func (o *workspace) due(kind, id string) bool {
-	return server.ZScore(o.t.Context(), o.kept.Prefix()+":{p07}:due:"+kind, id).Err() == nil
+	return server.ZScore(o.t.Context(), o.Store.Prefix()+":{p07}:due:"+kind, id).Err() == nil
 }
 
 // through makes a workspace whose calls to Slack go through the valve.

@@ -1,7 +1,6 @@
 package slackui_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,11 +31,16 @@ func TestMain(m *testing.M) {
 	statetest.Main(m, func(c redis.UniversalClient) { server = c })
 }
 
-// testStore is the real store, as far as surfaces use it. A test may put documents
-// into it, make it fail, and read what surfaces have stored.
+// testStore is the real store. A test may put documents into it, make it fail, and read
+// what surfaces have stored.
 type testStore struct {
-	kept *state.Store
-	tb   testing.TB
+	*state.Store
+
+	tb testing.TB
+
+	// onMemo, if not nil, is called before a memo is read or written, and its error is
+	// the answer.
+	onMemo func(surface string, writes bool) error
 
 	mu       sync.Mutex
 	drawn    map[string]int64 // the last version of a document that a surface drew
@@ -49,9 +53,22 @@ var errOutage = errors.New("the store does not answer")
 
 func newTestStore(tb testing.TB, now func() time.Time) *testStore {
 	tb.Helper()
-	store, err := state.Open(tb.Context(), state.Options{Client: server, Prefix: fmt.Sprintf("t%d", stores.Add(1)), Now: now})
-	require.NoError(tb, err)
-	return &testStore{kept: store, tb: tb, drawn: map[string]int64{}}
+	s := &testStore{tb: tb, drawn: map[string]int64{}}
+	s.connect(fmt.Sprintf("t%d", stores.Add(1)), now, statetest.Hook(s.pass))
+	return s
+}
+
+// connect opens the store on a client of its own with this hook.
+func (s *testStore) connect(prefix string, now func() time.Time, hook redis.Hook) {
+	s.tb.Helper()
+	of, ok := server.(*redis.Client)
+	require.True(s.tb, ok)
+	c := redis.NewClient(of.Options())
+	c.AddHook(hook)
+	s.tb.Cleanup(func() { require.NoError(s.tb, c.Close()) })
+	var err error
+	s.Store, err = state.Open(s.tb.Context(), state.Options{Client: c, Prefix: prefix, Now: now})
+	require.NoError(s.tb, err)
 }
 
 // breaks makes every call fail until it is called with nil.
@@ -69,128 +86,58 @@ func (s *testStore) forgets(err error) {
 	s.volatile = err
 }
 
-func (s *testStore) broken() error {
+func (s *testStore) pass(_ context.Context, cmds []redis.Cmder, send func() error) error {
+	s.mu.Lock()
+	err := s.fail
+	s.mu.Unlock()
+	if err != nil {
+		return statetest.Fail(cmds, err)
+	}
+	return send()
+}
+
+func (s *testStore) lost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fail
-}
-
-func (s *testStore) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
-	if err := s.broken(); err != nil {
-		return approvals.Batch{}, err
-	}
-	return s.kept.Batch(ctx, id)
-}
-
-func (s *testStore) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error) {
-	return s.kept.ArgsOf(ctx, of)
-}
-
-func (s *testStore) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
-	return s.kept.Args(ctx, id, d)
-}
-
-func (s *testStore) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error) {
-	return s.kept.Run(ctx, id)
-}
-
-func (s *testStore) Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error) {
-	return s.kept.Thread(ctx, id)
-}
-
-func (s *testStore) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
-	if err := s.broken(); err != nil {
-		return err
-	}
-	return s.kept.CommitBatch(ctx, c)
-}
-
-func (s *testStore) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
-	if err := s.broken(); err != nil {
-		return false, err
-	}
-	return s.kept.Answered(ctx, id, r)
+	return s.volatile
 }
 
 func (s *testStore) Confirm(ctx context.Context, id string) error {
-	s.mu.Lock()
-	err := cmp.Or(s.fail, s.volatile)
-	s.mu.Unlock()
-	if err != nil {
+	if err := s.lost(); err != nil {
 		return err
 	}
-	return s.kept.Confirm(ctx, id)
+	return s.Store.Confirm(ctx, id)
 }
 
 func (s *testStore) KeepMemo(ctx context.Context, id, surface string, data []byte, version int64) error {
-	s.mu.Lock()
-	err := cmp.Or(s.fail, s.volatile)
-	s.mu.Unlock()
-	if err != nil {
+	if err := s.lost(); err != nil {
 		return err
 	}
-	return s.kept.KeepMemo(ctx, id, surface, data, version)
+	return s.Store.KeepMemo(ctx, id, surface, data, version)
 }
 
 func (s *testStore) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
-	if err := s.broken(); err != nil {
-		return nil, 0, err
+	if s.onMemo != nil {
+		if err := s.onMemo(surface, false); err != nil {
+			return nil, 0, err
+		}
 	}
-	return s.kept.Memo(ctx, id, surface)
-}
-
-func (s *testStore) MemoVersion(ctx context.Context, id, surface string) (int64, error) {
-	if err := s.broken(); err != nil {
-		return 0, err
-	}
-	return s.kept.MemoVersion(ctx, id, surface)
-}
-
-func (s *testStore) Time() time.Time { return s.kept.Time() }
-
-func (s *testStore) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
-	return s.kept.Prefetch(ctx, r)
+	return s.Store.Memo(ctx, id, surface)
 }
 
 func (s *testStore) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	if err := s.broken(); err != nil {
-		return err
+	if s.onMemo != nil {
+		if err := s.onMemo(surface, true); err != nil {
+			return err
+		}
 	}
-	err := s.kept.CommitMemo(ctx, id, surface, data, version, drawn)
+	err := s.Store.CommitMemo(ctx, id, surface, data, version, drawn)
 	if err == nil && drawn > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.drawn[id+"/"+surface] = drawn
 	}
 	return err
-}
-
-func (s *testStore) Redraw(ctx context.Context, id, surface, kind string, data []byte, version int64) error {
-	if err := s.broken(); err != nil {
-		return err
-	}
-	return s.kept.Redraw(ctx, id, surface, kind, data, version)
-}
-
-func (s *testStore) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
-	if err := s.broken(); err != nil {
-		return nil, "", err
-	}
-	return s.kept.Inbox(ctx, keys, after, limit)
-}
-
-func (s *testStore) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, error) {
-	if err := s.broken(); err != nil {
-		return nil, err
-	}
-	return s.kept.Lengths(ctx, keys)
-}
-
-func (s *testStore) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
-	if err := s.broken(); err != nil {
-		return nil, err
-	}
-	return s.kept.Decided(ctx, user, limit)
 }
 
 // Mention is that of a runner, and starts nothing.
@@ -220,7 +167,7 @@ func (s *testStore) drawnVersion(id, surface string) int64 {
 // approvals.
 func (s *testStore) batch(id approvals.BatchID) approvals.Batch {
 	s.tb.Helper()
-	b, err := s.kept.Batch(context.Background(), id)
+	b, err := s.Batch(context.Background(), id)
 	if !errors.Is(err, approvals.ErrNotFound) {
 		require.NoError(s.tb, err)
 	}
@@ -231,7 +178,7 @@ func (s *testStore) batch(id approvals.BatchID) approvals.Batch {
 // run is the run as it is stored.
 func (s *testStore) run(id approvals.RunID) agentrun.Run {
 	s.tb.Helper()
-	r, err := s.kept.Run(context.Background(), id)
+	r, err := s.Run(context.Background(), id)
 	require.NoError(s.tb, err)
 	return r
 }
@@ -239,7 +186,7 @@ func (s *testStore) run(id approvals.RunID) agentrun.Run {
 // args are the bytes of a call as they are stored.
 func (s *testStore) args(id approvals.BatchID, d approvals.Digest) json.RawMessage {
 	s.tb.Helper()
-	raw, err := s.kept.Args(context.Background(), id, d)
+	raw, err := s.Args(context.Background(), id, d)
 	require.NoError(s.tb, err)
 	return raw
 }
@@ -253,7 +200,7 @@ func (s *testStore) setBatch(b approvals.Batch, args ...approvals.ToolCall) {
 	for _, call := range args {
 		c.Args[approvals.DigestOf(b.ID, call)] = call.Args
 	}
-	require.NoError(s.tb, s.kept.CommitBatch(ctx, c))
+	require.NoError(s.tb, s.CommitBatch(ctx, c))
 	s.setVersion("batch", string(b.ID), version)
 }
 
@@ -262,12 +209,12 @@ func (s *testStore) setBatch(b approvals.Batch, args ...approvals.ToolCall) {
 func (s *testStore) setRun(r agentrun.Run) {
 	s.tb.Helper()
 	ctx, version := context.Background(), r.Version
-	before, err := s.kept.Run(ctx, r.ID)
+	before, err := s.Run(ctx, r.ID)
 	if !errors.Is(err, approvals.ErrNotFound) {
 		require.NoError(s.tb, err)
 	}
 	r.Version = before.Version
-	require.NoError(s.tb, s.kept.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}))
+	require.NoError(s.tb, s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}))
 	s.setVersion("run", string(r.ID), version)
 	if _, err := s.Thread(ctx, r.Thread); errors.Is(err, approvals.ErrNotFound) {
 		s.setThread(agentrun.Thread{ID: r.Thread, Origin: r.Origin})
@@ -282,7 +229,7 @@ func (s *testStore) setThread(th agentrun.Thread) {
 		require.NoError(s.tb, err)
 	}
 	th.Version = before.Version
-	require.NoError(s.tb, s.kept.Commit(context.Background(), agentrun.Commit{Thread: &th}))
+	require.NoError(s.tb, s.Commit(context.Background(), agentrun.Commit{Thread: &th}))
 }
 
 func (s *testStore) setVersion(kind, id string, version int64) {
@@ -301,5 +248,5 @@ func (s *testStore) loses(b approvals.Batch) {
 func (s *testStore) key(kind, id string) string {
 	n, err := approvals.Partition(id)
 	require.NoError(s.tb, err)
-	return fmt.Sprintf("%s:{p%02d}:%s:%s", s.kept.Prefix(), n, kind, id)
+	return fmt.Sprintf("%s:{p%02d}:%s:%s", s.Prefix(), n, kind, id)
 }

@@ -7,28 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
-	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // counted makes the store use a client of its own whose round trips are kept.
 func (o *workspace) counted() *statetest.Trips {
 	o.t.Helper()
-	of, ok := server.(*redis.Client)
-	require.True(o.t, ok)
-	c := redis.NewClient(of.Options())
 	seen := &statetest.Trips{}
-	c.AddHook(seen)
-	store, err := state.Open(o.t.Context(), state.Options{Client: c, Prefix: o.kept.Prefix(), Now: o.now.read})
-	require.NoError(o.t, err)
-	o.kept = store
-	o.t.Cleanup(func() { require.NoError(o.t, c.Close()) })
+	o.connect(o.Prefix(), o.now.read, seen)
 	seen.Taken()
 	return seen
 }
@@ -170,11 +161,11 @@ func TestOnlyACardThatShowsTheRequestAsItIsSaysThatItShowsAll(t *testing.T) {
 	}{
 		"drawn": {func(*workspace, approvals.Batch) {}, false},
 		"of an older version of the program": {func(o *workspace, b approvals.Batch) {
-			memo, version, err := o.kept.Memo(t.Context(), string(b.ID), "cards")
+			memo, version, err := o.Store.Memo(t.Context(), string(b.ID), "cards")
 			require.NoError(t, err)
 			require.Contains(t, string(memo), `,"whole":true`)
 			memo = []byte(strings.ReplaceAll(string(memo), `,"whole":true`, ""))
-			require.NoError(t, o.kept.CommitMemo(t.Context(), string(b.ID), "cards", memo, version, 0))
+			require.NoError(t, o.Store.CommitMemo(t.Context(), string(b.ID), "cards", memo, version, 0))
 		}, true},
 		"of an older version of the request": {func(o *workspace, b approvals.Batch) {
 			_, err := o.desk.Decide(t.Context(), b.ID, "elsewhere", approvals.Decide{Decision: approvals.Decision{
@@ -192,7 +183,7 @@ func TestOnlyACardThatShowsTheRequestAsItIsSaysThatItShowsAll(t *testing.T) {
 			require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
 			reads := slices.ContainsFunc(seen.Taken(), func(trip []string) bool { return slices.Contains(trip, "get") })
 			require.Equal(t, c.reads, reads)
-			now, err := o.kept.Batch(t.Context(), b.ID)
+			now, err := o.Batch(t.Context(), b.ID)
 			require.NoError(t, err)
 			require.Contains(t, now.Deciders(), approvals.UserID("U0BOB"))
 		})

@@ -22,36 +22,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui"
 )
 
-// meter counts the commands to the store of memos. Beyond the limit it ends the
-// work on them, so that a reconciler that would go on for ever fails the test.
-type meter struct {
-	*testStore
-	limit int64
-	end   context.CancelFunc
-	n     atomic.Int64
-}
-
-func (m *meter) count(ctx context.Context) error {
-	if m.n.Add(1) == m.limit {
-		m.end()
-	}
-	return ctx.Err()
-}
-
-func (m *meter) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
-	if err := m.count(ctx); err != nil {
-		return nil, 0, err
-	}
-	return m.testStore.Memo(ctx, id, surface)
-}
-
-func (m *meter) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	if err := m.count(ctx); err != nil {
-		return err
-	}
-	return m.testStore.CommitMemo(ctx, id, surface, data, version, drawn)
-}
-
 // A closedTab stands between Countersign and its workspace. Once it is off, Slack
 // refuses these methods in direct messages, as it does when the app's Messages
 // tab is turned off.
@@ -111,16 +81,19 @@ func TestACardIsDrawnAfterTheMessagesTabIsTurnedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			tab, store := &closedTab{methods: methods}, &meter{limit: 500, end: cancel}
-			o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
-				s, ok := c.Memos.(*testStore)
-				require.True(t, ok)
-				store.testStore, c.Memos, c.APIURL = s, store, tab.between(t, c.APIURL)
-			})
+			tab := &closedTab{methods: methods}
+			o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.APIURL = tab.between(t, c.APIURL) })
+			var asked atomic.Int64
+			o.onMemo = func(string, bool) error {
+				if asked.Add(1) == 500 {
+					cancel() // it would go on for ever
+				}
+				return ctx.Err()
+			}
 			draws := func(b approvals.Batch) int64 {
-				store.n.Store(0)
+				asked.Store(0)
 				require.NoError(t, o.ui.Cards.Reconcile(ctx, string(b.ID)))
-				return store.n.Load()
+				return asked.Load()
 			}
 			root := o.say("U0ALICE", "clean up")
 			b := o.opens(root, staged()...)

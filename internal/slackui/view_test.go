@@ -165,7 +165,7 @@ func TestViewFullShowsWhatWouldChange(t *testing.T) {
 	b := o.opens(root, d)
 	stored, next := o.batch(b.ID), o.batch(b.ID)
 	next.Version++
-	require.NoError(t, o.kept.CommitBatch(t.Context(), approvals.BatchCommit{
+	require.NoError(t, o.CommitBatch(t.Context(), approvals.BatchCommit{
 		Request: "the preview", Before: stored, Batch: next, Args: map[approvals.Digest]json.RawMessage{digest: json.RawMessage(diff)},
 	}))
 	o.draw(b)
