@@ -49,7 +49,7 @@ type vectorResults struct {
 
 func vectors(t *testing.T, section string) []vector {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/deferred-tools.json")
+	raw, err := os.ReadFile("../approvals/testdata/deferred-tools.json")
 	require.NoError(t, err)
 	var small bytes.Buffer // arguments are kept byte for byte, also their spaces
 	require.NoError(t, json.Compact(&small, raw))

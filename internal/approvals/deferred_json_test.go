@@ -29,6 +29,11 @@ type vectors struct {
 		Approvals  []ToolCallID    `json:"approvals"`
 		ErrorTypes []string        `json:"error_types"`
 	} `json:"deferred_tool_requests_load"`
+
+	// Those of package agentrun.
+	Tools    json.RawMessage `json:"tools"`
+	Messages json.RawMessage `json:"model_messages_load"`
+	Resume   json.RawMessage `json:"resume"`
 }
 
 func readVectors(t *testing.T) vectors {

@@ -40,7 +40,7 @@ func TestPydanticRequestsAreReadLikeUpstreamOrMoreStrictly(t *testing.T) {
 			Approvals []approvals.ToolCallID `json:"approvals"`
 		} `json:"deferred_tool_requests_load"`
 	}
-	require.NoError(t, json.Unmarshal(read(t, "deferred-tools.json"), &vectors))
+	require.NoError(t, json.Unmarshal(read(t, "../../../approvals/testdata/deferred-tools.json"), &vectors))
 	stricter := map[string]string{
 		"empty":              "a request without calls asks for nothing",
 		"extra keys ignored": "a misspelled key would drop a call or its arguments",
