@@ -55,7 +55,7 @@ unit: ## Run the tests, raced and shuffled
 	GORACE=atexit_sleep_ms=20 $(GO) test -p 3 -race -shuffle=on -vet=off -ldflags=-w -timeout=30m $(PKG)
 
 story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHOTS=DIR keeps pictures)
-	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story ./internal/demo/chat
+	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story
 
 image: ## Build the final stage of the Dockerfile without an engine, and run it
 	@.ci/image

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStory drives the page in a browser. Each story has a demo of its own.
+// TestStory drives the pages of the demo in a browser. Each story has a demo of its own.
 func TestStory(t *testing.T) {
 	node, chromium, modules := needs(t)
 	browser := startBrowser(t, node, "MODULES="+modules, "CHROMIUM="+chromium)
@@ -43,6 +43,7 @@ func TestStory(t *testing.T) {
 		"every block and element":                          "everyElement",
 		"every form that the bot draws, on a phone":        "everyForm",
 		"every card that the bot draws, on a phone":        "everyCard",
+		"the chat on the web, beside its Slack":            inChat,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // one of them waits for a minute that Slack wants
@@ -50,7 +51,11 @@ func TestStory(t *testing.T) {
 			page, token := startDemo(t, bot, folder)
 			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, node, "story.mjs")
+			script := "story.mjs"
+			if story == inChat {
+				script = "chat.mjs"
+			}
+			cmd := exec.CommandContext(ctx, node, script)
 			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "TOKEN="+token, "FOLDER="+folder, "CARDS="+cards,
 				"MODULES="+modules, "BROWSER="+browser, "SHOTS="+os.Getenv("STORY_SHOTS"))
 			out, err := cmd.CombinedOutput()
@@ -58,6 +63,9 @@ func TestStory(t *testing.T) {
 		})
 	}
 }
+
+// inChat is the story of the page of package chat.
+const inChat = "inChat"
 
 // needs finds what the story runs on. What is missing fails the test: a
 // story that was skipped would prove nothing.

@@ -4,7 +4,7 @@
 //	PAGE     the address of the demo
 //	FOLDER   the folder of files that the demo's agent works on
 //	MODULES  a file of the project whose node_modules has playwright-core
-//	CHROMIUM the browser
+//	BROWSER  the address of the browser, see browser.mjs
 //	SHOTS    where screenshots go; none are made if it is empty
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -12,10 +12,9 @@ import { createRequire } from "node:module";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 
-const { PAGE, FOLDER, MODULES, CHROMIUM, SHOTS } = process.env;
+const { PAGE, FOLDER, MODULES, BROWSER, SHOTS } = process.env;
 const { chromium } = createRequire(MODULES)("playwright-core");
-const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: flags });
+const browser = await chromium.connect(BROWSER);
 const trouble = [];
 
 // The chat reaches the demo through a network that can be cut off.
