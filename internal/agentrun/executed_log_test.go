@@ -15,13 +15,14 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // told are the lines about calls in a log, as "message tool call outcome took".
-func told(t *testing.T, log *logbook) []string {
+func told(t *testing.T, log *statetest.Log) []string {
 	t.Helper()
 	var lines []string
-	for raw := range strings.Lines(log.b.String()) {
+	for raw := range strings.Lines(log.String()) {
 		var l struct {
 			Level, Msg, Run, Call, Tool, Outcome, By, What string
 			Took                                           *time.Duration
@@ -116,10 +117,10 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 				if c.harm != nil {
 					c.harm(w, tool)
 				}
-				log := &logbook{}
+				log := &statetest.Log{}
 				_ = w.logged(log).Work(t.Context(), w.mention("go").ID)
 				require.Equal(t, c.want, told(t, log))
-				require.NotContains(t, log.b.String(), "hunter2")
+				require.NotContains(t, log.String(), "hunter2")
 				time.Sleep(2 * time.Hour) // until every tool has come back
 			})
 		})
@@ -148,16 +149,16 @@ func TestTheLogSaysWhatBecameOfASignedCall(t *testing.T) {
 			w.decide(run.Deferred, "g", approvals.Approve, "")
 			require.NoError(t, w.runner().Resume(t.Context(), run.Deferred))
 			c.change(w)
-			log := &logbook{}
+			log := &statetest.Log{}
 			require.NoError(t, w.logged(log).Work(t.Context(), w.thread().Active))
 			require.Equal(t, c.want, told(t, log))
-			require.NotContains(t, log.b.String(), "hunter2")
+			require.NotContains(t, log.String(), "hunter2")
 		})
 	}
 }
 
 // logged is a runner that writes this log.
-func (w *world) logged(log *logbook) *agentrun.Runner {
+func (w *world) logged(log *statetest.Log) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
 		Store: w.store, Policy: w.policy, Now: w.now, Log: slog.New(slog.NewJSONHandler(log, nil)),
 		Agents: func(string) (agentrun.Agent, bool) { return w.agent, true },

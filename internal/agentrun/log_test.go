@@ -1,32 +1,19 @@
 package agentrun_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
-
-// logbook is a log that several goroutines write.
-type logbook struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
 
 // An error whose text has what the call was about: the log says of what kind it
 // is and where it was, and nothing of its text.
@@ -62,7 +49,7 @@ func TestTheLogHoldsNoArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			log := &logbook{}
+			log := &statetest.Log{}
 			tool := w.does("t", agentrun.KindFunction)
 			w.agent.Tools = []agentrun.Tool{tool}
 			w.model.answers = []any{calls([3]string{"a", "t", `{"x":1,"path":"/srv/` + secret + `"}`})}
@@ -73,9 +60,9 @@ func TestTheLogHoldsNoArguments(t *testing.T) {
 			})
 			id := w.mention("go").ID
 			require.NoError(t, runner.Work(t.Context(), id))
-			require.NotContains(t, log.b.String(), secret)
+			require.NotContains(t, log.String(), secret)
 			for _, want := range c.want {
-				require.Contains(t, log.b.String(), want)
+				require.Contains(t, log.String(), want)
 			}
 			if batch := w.run(id).Deferred; batch != "" { // and on the way back
 				require.NoError(t, w.store.move(batch, nil, signatures(w.batch(batch))...))
@@ -83,7 +70,7 @@ func TestTheLogHoldsNoArguments(t *testing.T) {
 				require.NoError(t, runner.Resume(t.Context(), batch))
 				err := runner.Work(t.Context(), w.thread().Active)
 				require.ErrorContains(t, err, "*fs.PathError")
-				require.NotContains(t, err.Error()+log.b.String(), secret)
+				require.NotContains(t, err.Error()+log.String(), secret)
 			}
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -85,7 +84,7 @@ type world struct {
 	policy *intaketest.Rules
 	intake *intake.Service
 	watch  *watched
-	log    *lockedWriter
+	log    *statetest.Log
 }
 
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
@@ -96,7 +95,7 @@ var claude = intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Creden
 
 func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 	t.Helper()
-	w := &world{T: t, log: &lockedWriter{}, policy: intaketest.NewRules(map[string]approvals.Ruling{
+	w := &world{T: t, log: &statetest.Log{}, policy: intaketest.NewRules(map[string]approvals.Ruling{
 		"Read": approvals.Permit{}, "Never": approvals.Refuse{Reason: "not on Fridays"},
 	})}
 	var err error
@@ -133,23 +132,6 @@ func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 		w.server.Close()
 	})
 	return w
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	to bytes.Buffer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to.Write(p)
-}
-
-func (l *lockedWriter) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to.String()
 }
 
 // A said is what a hook was answered.

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,7 +51,7 @@ type world struct {
 	policy *intaketest.Rules
 	intake *intake.Service
 	ahead  atomic.Int64 // of the clock
-	log    lockedBuffer
+	log    statetest.Log
 	agents atomic.Pointer[[]bearer.Agent]
 	prefix string
 }
@@ -244,21 +243,4 @@ func (w *world) edit(id approvals.RunID, call, args string) {
 		Call: a.Call.ID, By: approvals.Principal{User: "dora"}, From: a.Call.Digest, Args: json.RawMessage(args),
 	})
 	require.NoError(w, err)
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

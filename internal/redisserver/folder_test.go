@@ -1,7 +1,6 @@
 package redisserver_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,31 +21,11 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// A journal is a log that a test reads.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) log() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
-
 // open opens a folder that is closed with the test.
-func open(t *testing.T, dir string) (*redisserver.Folder, *journal) {
+func open(t *testing.T, dir string) (*redisserver.Folder, *statetest.Log) {
 	t.Helper()
-	var said journal
-	f, err := redisserver.Open(t.Context(), dir, said.log())
+	var said statetest.Log
+	f, err := redisserver.Open(t.Context(), dir, slog.New(slog.NewTextHandler(&said, nil)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f, &said
@@ -501,7 +479,7 @@ func TestAFolderOfAKilledProcessIsOpenedWithItsData(t *testing.T) {
 	t.Parallel()
 	dir := statetest.Folder(t)
 	for range 3 {
-		var out journal
+		var out statetest.Log
 		cmd := exec.Command(os.Args[0], "-test.run=^TestAFolderOfAKilledProcessIsOpenedWithItsData$")
 		cmd.Env = append(os.Environ(), openVariable+"="+dir)
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second

@@ -74,7 +74,7 @@ func TestAPressOnApproveAllIsNotCountedAgainAfterItWasTakenBack(t *testing.T) {
 	}
 	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 	require.Empty(t, o.Calls("chat.postEphemeral"))
-	require.Equal(t, 1, o.log.says("calls approved together"))
+	require.Equal(t, 1, o.log.Count("calls approved together"))
 }
 
 // A press that Slack delivers again had its answer. Another press is told that it counts
@@ -93,7 +93,7 @@ func TestAPressOnApproveAllThatIsDeliveredAgainSaysNothing(t *testing.T) {
 	require.Len(t, said, 1)
 	require.Contains(t, said[0].Request, "already+approved")
 	require.Equal(t, b.Version+4, o.batch(b.ID).Version)
-	require.Equal(t, 1, o.log.says("calls approved together"))
+	require.Equal(t, 1, o.log.Count("calls approved together"))
 }
 
 // What the person did not see is not approved, and they read which call it is;

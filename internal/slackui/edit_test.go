@@ -356,7 +356,7 @@ func TestAnEditorMayApproveAsChanged(t *testing.T) {
 	require.Contains(t, words(out.View.Blocks), "Your approval of the new arguments counts.")
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 	require.Contains(t, o.argsOf(b), "c.txt")
-	require.Equal(t, []int{2, 1}, []int{o.log.says("arguments changed"), o.log.says("decision committed")})
+	require.Equal(t, []int{2, 1}, []int{o.log.Count("arguments changed"), o.log.Count("decision committed")})
 }
 
 // A form that is delivered again changes nothing a second time, and the log does
@@ -373,7 +373,7 @@ func TestAnEditIsLoggedOnce(t *testing.T) {
 		o.now.move(time.Second)
 	}
 	require.Len(t, o.batch(b.ID).Approvals[0].Amendments, 1)
-	require.Equal(t, 1, o.log.says("arguments changed"))
+	require.Equal(t, 1, o.log.Count("arguments changed"))
 }
 
 func TestNobodyIsOfferedAnEditThatNoFormCanMake(t *testing.T) {

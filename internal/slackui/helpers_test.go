@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // noPolicy rules on amendments, which these tests do not make.
@@ -35,7 +35,7 @@ type workspace struct {
 	now  *clock
 
 	later *clock // of Slack, where a test moves it too
-	log   *logbook
+	log   *statetest.Log
 }
 
 // Calls and Messages are those of Slack: the store has some too.
@@ -43,25 +43,6 @@ func (o *workspace) Calls(method string) []slacksim.LogEntry { return o.Server.C
 
 func (o *workspace) Messages(user, channel, root string) ([]slacksim.Message, error) {
 	return o.Server.Messages(user, channel, root)
-}
-
-// logbook is a log that a test reads while others write it.
-type logbook struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// says is how often the log has these words.
-func (l *logbook) says(words string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), words)
 }
 
 // clock is a clock that tests move.
@@ -84,7 +65,7 @@ func (c *clock) move(d time.Duration) {
 
 func newWorkspace(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *workspace {
 	t.Helper()
-	o := &workspace{t: t, now: &clock{at: time.Now()}, log: &logbook{}}
+	o := &workspace{t: t, now: &clock{at: time.Now()}, log: &statetest.Log{}}
 	o.testStore = newTestStore(t, o.now.read)
 	o.Server = slacksim.New(sim)
 	api := httptest.NewServer(labeled(t, o.Server))

@@ -165,7 +165,7 @@ func TestTheLogSaysWhatCounted(t *testing.T) {
 	both := sre
 	both.Need = 2
 	o, _, b := one(t, call("c1", "delete_file", `{}`, both))
-	logged := func() []int { return []int{o.log.says("decision committed"), o.log.says("decision taken back")} }
+	logged := func() []int { return []int{o.log.Count("decision committed"), o.log.Count("decision taken back")} }
 	counts := func(trigger, action string, want int) {
 		t.Helper()
 		require.Equal(t, 200, o.deliver(pressed("U0BOB", trigger, action, button(b, 0))))

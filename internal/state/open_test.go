@@ -1,10 +1,8 @@
 package state_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,29 +15,11 @@ import (
 
 const password = "s3cr3t"
 
-// said is a log that a test reads while others write it.
-type said struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func TestOpenWaitsForRedisAndSaysSo(t *testing.T) {
 	t.Parallel()
 	addr := statetest.FreeAddr(t)
 
-	var log said
+	var log statetest.Log
 	opened := make(chan error, 1)
 	go func() {
 		s, err := state.Open(t.Context(), state.Options{
