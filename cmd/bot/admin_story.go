@@ -159,12 +159,7 @@ func (s *story) moments() []moment {
 	return all
 }
 
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // A teller adds the moments of one run to a story.
 type teller struct {

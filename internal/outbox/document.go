@@ -124,12 +124,7 @@ func (d document) index(id string) int {
 	return slices.IndexFunc(d.Messages, func(m stored) bool { return m.ID == id })
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{b, a}, time.Time.Compare) }
 
 // load reads a memo; version 0 says that there is none.
 func load[T any](ctx context.Context, o *Outbox, id string) (v T, version int64, err error) {

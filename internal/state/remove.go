@@ -182,12 +182,7 @@ func (r *Retention) parts(ctx context.Context, p partition, ids []string, now ti
 	return parts, until, nil
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // final reports whether nothing changes a run any more.
 func final(s agentrun.Status) bool {
