@@ -70,20 +70,12 @@ var wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
 
 // schemaMerges is about the merges in a schema.
 func (f *form) schemaMerges(at string, n ast.Node) {
-	ast.Walk(visitor(func(n ast.Node) {
+	strictyaml.Walk(n, func(n ast.Node) {
 		if m, ok := n.(*ast.MappingNode); ok {
 			before, _ := f.overlaps(m)
 			for _, key := range before {
 				f.wrong(key, at, "%s is replaced by the merge (<<) after it; put << first", strictyaml.KeyOf(key))
 			}
 		}
-	}), n)
-}
-
-type visitor func(ast.Node)
-
-// Visit implements [ast.Visitor].
-func (v visitor) Visit(n ast.Node) ast.Visitor {
-	v(n)
-	return v
+	})
 }

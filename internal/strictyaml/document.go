@@ -64,7 +64,7 @@ func Open(src []byte, how ...parser.Option) (ast.Node, error) {
 func oneOfEach(root ast.Node) error {
 	var again *ast.AnchorNode
 	seen := map[string]bool{}
-	ast.Walk(visitor(func(n ast.Node) {
+	Walk(root, func(n ast.Node) {
 		a, ok := n.(*ast.AnchorNode)
 		if !ok || a.Name == nil {
 			return
@@ -74,7 +74,7 @@ func oneOfEach(root ast.Node) error {
 		} else if again == nil {
 			again = a
 		}
-	}), root)
+	})
 	if again == nil {
 		return nil
 	}
@@ -115,15 +115,17 @@ func parse(src []byte, how []parser.Option) (f *ast.File, err error) {
 // Anchors returns what the anchors of a document of [Open] stand for.
 func Anchors(root ast.Node) map[string]ast.Node {
 	found := map[string]ast.Node{}
-	ast.Walk(visitor(func(n ast.Node) {
+	Walk(root, func(n ast.Node) {
 		if n, ok := n.(*ast.AnchorNode); ok && n.Name != nil {
 			found[n.Name.String()] = n.Value
 		}
-	}), root)
+	})
 	return found
 }
 
-// A visitor is called with every node.
+// Walk calls f with every node.
+func Walk(root ast.Node, f func(ast.Node)) { ast.Walk(visitor(f), root) }
+
 type visitor func(ast.Node)
 
 // Visit implements [ast.Visitor].
