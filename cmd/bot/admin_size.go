@@ -59,9 +59,9 @@ type sizeRow struct {
 
 	Why string `json:"why"`
 	// Only in the row "idle": since when the oldest conversation has nothing open, and
-	// when it is removed; nil means never.
-	Oldest    *time.Time `json:"oldest,omitempty"`
-	RemovedAt *time.Time `json:"removed_at,omitempty"`
+	// when it is removed; the zero time means never.
+	Oldest    time.Time `json:"oldest,omitzero"`
+	RemovedAt time.Time `json:"removed_at,omitzero"`
 }
 
 // size lists what is in Redis and why.
@@ -80,9 +80,9 @@ func (a admin) size(ctx context.Context, asJSON bool) error {
 		rows[i] = sizeRow{Size: s, Why: whyKept(s.Kind)}
 		keys, bytes = keys+s.Keys, bytes+s.Bytes
 		if s.Kind == "idle" && idle > 0 {
-			rows[i].Oldest = &first
-			if removed := first.Add(a.threads); a.threads > 0 {
-				rows[i].RemovedAt = &removed
+			rows[i].Oldest = first
+			if a.threads > 0 {
+				rows[i].RemovedAt = first.Add(a.threads)
 			}
 		}
 	}

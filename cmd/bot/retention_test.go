@@ -51,8 +51,8 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	require.Eventually(t, f.idle, time.Minute, 10*time.Millisecond)
 	require.Regexp(t, `\nnothing is open in 1 conversation, in the oldest since \S+; that one is removed on \S+ \(retention.threads is 720h0m0s\)\n`, f.admin("size"))
 	for _, row := range adminJSON[sizeRow](f, "size") {
-		require.Equal(t, row.Kind == "idle", row.RemovedAt != nil)
-		require.Equal(t, row.Kind == "idle", row.Oldest != nil)
+		require.Equal(t, row.Kind == "idle", !row.RemovedAt.IsZero())
+		require.Equal(t, row.Kind == "idle", !row.Oldest.IsZero())
 	}
 	moments := adminJSON[moment](f, "run", runIn(f))
 	first, last := moments[0].Run, moments[len(moments)-1].Run

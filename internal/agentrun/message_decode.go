@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -27,13 +26,13 @@ func decodeMessage(b []byte) (_ Message, err error) {
 	}
 	switch in.Kind {
 	case "request":
-		m := Request{Instructions: in.Instructions, Authors: in.Authors, RunID: in.RunID, At: unstamp(in.Timestamp)}
+		m := Request{Instructions: in.Instructions, Authors: in.Authors, RunID: in.RunID, At: in.Timestamp}
 		m.Parts, err = decodeParts(in.Parts, DecodeRequestPart)
 		return m, err
 	case "response":
 		m := Response{
 			ModelName: in.ModelName, FinishReason: in.FinishReason,
-			RunID: in.RunID, At: unstamp(in.Timestamp),
+			RunID: in.RunID, At: in.Timestamp,
 		}
 		if in.Usage != nil {
 			m.Usage = Usage{InputTokens: in.Usage.InputTokens, OutputTokens: in.Usage.OutputTokens}
@@ -61,7 +60,7 @@ func DecodeRequestPart(b []byte) (RequestPart, error) {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return nil, err
 	}
-	at := unstamp(in.Timestamp)
+	at := in.Timestamp
 	switch in.PartKind {
 	case "user-prompt":
 		text, err := text(in.Content)
@@ -175,11 +174,4 @@ func absent(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return raw
-}
-
-func unstamp(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }

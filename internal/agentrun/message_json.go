@@ -20,7 +20,7 @@ type messageJSON struct {
 	ModelName    string             `json:"model_name,omitempty"`
 	FinishReason FinishReason       `json:"finish_reason,omitempty"`
 	RunID        approvals.RunID    `json:"run_id,omitempty"`
-	Timestamp    *time.Time         `json:"timestamp,omitempty"`
+	Timestamp    time.Time          `json:"timestamp,omitzero"`
 }
 
 type usageJSON struct {
@@ -40,7 +40,7 @@ type partJSON struct {
 	Bytes     []byte               `json:"args_bytes,omitempty"`
 	Outcome   Outcome              `json:"outcome,omitempty"`
 	Metadata  json.RawMessage      `json:"metadata,omitempty"`
-	Timestamp *time.Time           `json:"timestamp,omitempty"`
+	Timestamp time.Time            `json:"timestamp,omitzero"`
 	ID        string               `json:"id,omitempty"`
 	Signature string               `json:"signature,omitempty"`
 	Details   json.RawMessage      `json:"provider_details,omitempty"`
@@ -68,7 +68,7 @@ func EncodeMessage(m Message) ([]byte, error) {
 	case Request:
 		out := messageJSON{
 			Kind: "request", Parts: make([]json.RawMessage, len(m.Parts)),
-			Instructions: m.Instructions, Authors: m.Authors, RunID: m.RunID, Timestamp: stamp(m.At),
+			Instructions: m.Instructions, Authors: m.Authors, RunID: m.RunID, Timestamp: m.At.UTC(),
 		}
 		for i, p := range m.Parts {
 			b, err := EncodeRequestPart(p)
@@ -81,7 +81,7 @@ func EncodeMessage(m Message) ([]byte, error) {
 	case Response:
 		out := messageJSON{
 			Kind: "response", Parts: make([]json.RawMessage, len(m.Parts)),
-			ModelName: m.ModelName, FinishReason: m.FinishReason, RunID: m.RunID, Timestamp: stamp(m.At),
+			ModelName: m.ModelName, FinishReason: m.FinishReason, RunID: m.RunID, Timestamp: m.At.UTC(),
 			Usage: &usageJSON{InputTokens: m.Usage.InputTokens, OutputTokens: m.Usage.OutputTokens},
 		}
 		for i, p := range m.Parts {
@@ -100,7 +100,7 @@ func EncodeMessage(m Message) ([]byte, error) {
 func EncodeRequestPart(p RequestPart) ([]byte, error) {
 	switch p := p.(type) {
 	case UserPrompt:
-		return json.Marshal(partJSON{PartKind: "user-prompt", Content: jsonString(p.Content), Timestamp: stamp(p.At)})
+		return json.Marshal(partJSON{PartKind: "user-prompt", Content: jsonString(p.Content), Timestamp: p.At.UTC()})
 	case ToolReturn:
 		content := p.Content
 		if content == nil {
@@ -108,12 +108,12 @@ func EncodeRequestPart(p RequestPart) ([]byte, error) {
 		}
 		return json.Marshal(partJSON{
 			PartKind: "tool-return", ToolName: p.ToolName, CallID: p.CallID, Content: content,
-			Outcome: p.Outcome, Metadata: p.Metadata, Parts: p.Parts, ProviderCall: p.ProviderCall, Timestamp: stamp(p.At),
+			Outcome: p.Outcome, Metadata: p.Metadata, Parts: p.Parts, ProviderCall: p.ProviderCall, Timestamp: p.At.UTC(),
 		})
 	case RetryPrompt:
 		return json.Marshal(partJSON{
 			PartKind: "retry-prompt", ToolName: p.ToolName, CallID: p.CallID,
-			Content: jsonString(p.Content), Timestamp: stamp(p.At),
+			Content: jsonString(p.Content), Timestamp: p.At.UTC(),
 		})
 	}
 	return nil, fmt.Errorf("unknown part %T", p)
@@ -162,12 +162,4 @@ func jsonString(s string) json.RawMessage {
 		panic(fmt.Sprintf("agentrun: marshal a string: %v", err)) // unreachable
 	}
 	return b
-}
-
-func stamp(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }

@@ -24,7 +24,7 @@ type wireRequest struct {
 	Calls      []wireCall      `json:"calls"`
 	State      json.RawMessage `json:"state,omitempty"`
 	CreatedAt  time.Time       `json:"created_at"`
-	ExpiresAt  *time.Time      `json:"expires_at,omitempty"`
+	ExpiresAt  time.Time       `json:"expires_at,omitzero"`
 	Trace      string          `json:"traceparent,omitempty"`
 	Superseded approvals.RunID `json:"superseded_by,omitempty"`
 	Joined     bool            `json:"joined,omitempty"`
@@ -72,9 +72,9 @@ type wireCall struct {
 	Reason      string             `json:"reason,omitempty"`
 	By          []approvals.UserID `json:"approvers,omitempty"`
 	Rule        string             `json:"rule,omitempty"`
-	DecidedAt   *time.Time         `json:"decided_at,omitempty"`
-	UsableUntil *time.Time         `json:"usable_until,omitempty"`
-	ClaimedAt   *time.Time         `json:"claimed_at,omitempty"`
+	DecidedAt   time.Time          `json:"decided_at,omitzero"`
+	UsableUntil time.Time          `json:"usable_until,omitzero"`
+	ClaimedAt   time.Time          `json:"claimed_at,omitzero"`
 	Report      *wireReport        `json:"report,omitempty"`
 	Result      json.RawMessage    `json:"result,omitempty"`
 	Receipt     string             `json:"receipt,omitempty"`
@@ -85,7 +85,7 @@ type wireReport struct {
 	Took    int64                    `json:"took_ms,omitempty"`
 	Words   string                   `json:"words,omitempty"`
 	Excerpt string                   `json:"excerpt,omitempty"`
-	At      *time.Time               `json:"at,omitempty"`
+	At      time.Time                `json:"at,omitzero"`
 }
 
 type wireClaim struct {
@@ -133,23 +133,23 @@ type wireListed struct {
 	Group      string           `json:"group,omitempty"`
 	Calls      []wireListedCall `json:"calls"`
 	CreatedAt  time.Time        `json:"created_at"`
-	ExpiresAt  *time.Time       `json:"expires_at,omitempty"`
+	ExpiresAt  time.Time        `json:"expires_at,omitzero"`
 }
 
 type wireListedCall struct {
 	ID        approvals.ToolCallID `json:"id"`
 	Tool      string               `json:"tool"`
 	Outcome   intake.Outcome       `json:"outcome"`
-	ClaimedAt *time.Time           `json:"claimed_at,omitempty"`
+	ClaimedAt time.Time            `json:"claimed_at,omitzero"`
 }
 
 func listed(q intake.Request) wireListed {
 	out := wireListed{
 		ID: q.ID, Status: q.State, ExternalID: q.ExternalID, Group: q.Group, Calls: []wireListedCall{},
-		CreatedAt: q.CreatedAt.UTC(), ExpiresAt: given(q.ExpiresAt),
+		CreatedAt: q.CreatedAt.UTC(), ExpiresAt: q.ExpiresAt.UTC(),
 	}
 	for _, c := range q.Calls {
-		out.Calls = append(out.Calls, wireListedCall{ID: c.ID, Tool: c.Tool, Outcome: c.Outcome, ClaimedAt: given(c.ClaimedAt)})
+		out.Calls = append(out.Calls, wireListedCall{ID: c.ID, Tool: c.Tool, Outcome: c.Outcome, ClaimedAt: c.ClaimedAt.UTC()})
 	}
 	return out
 }
@@ -163,7 +163,7 @@ func requestOf(q intake.Request) (wireRequest, format.Form, error) {
 	}
 	out := wireRequest{
 		ID: q.ID, Status: q.State, ExternalID: q.ExternalID, Group: q.Group, Format: kept.Form.Format, Calls: []wireCall{}, State: kept.State,
-		CreatedAt: q.CreatedAt.UTC(), ExpiresAt: given(q.ExpiresAt), Trace: q.Trace, Superseded: q.SupersededBy, Joined: q.Joined,
+		CreatedAt: q.CreatedAt.UTC(), ExpiresAt: q.ExpiresAt.UTC(), Trace: q.Trace, Superseded: q.SupersededBy, Joined: q.Joined,
 	}
 	for _, c := range q.Calls {
 		w, err := callOf(c)
@@ -178,10 +178,10 @@ func requestOf(q intake.Request) (wireRequest, format.Form, error) {
 func callOf(c intake.CallStatus) (wireCall, error) {
 	w := wireCall{
 		ID: c.ID, Tool: c.Tool, wirePlace: placeOf(c.Place), Outcome: c.Outcome, Digest: digest(c.Digest), Fingerprint: c.Fingerprint, wireArgs: argsOf(c.Args), Edited: c.Edited, External: c.External,
-		Reason: c.Reason, By: usersOf(c.By), Rule: c.Rule, DecidedAt: given(c.DecidedAt), UsableUntil: given(c.UsableUntil), ClaimedAt: given(c.ClaimedAt), Receipt: c.Receipt,
+		Reason: c.Reason, By: usersOf(c.By), Rule: c.Rule, DecidedAt: c.DecidedAt.UTC(), UsableUntil: c.UsableUntil.UTC(), ClaimedAt: c.ClaimedAt.UTC(), Receipt: c.Receipt,
 	}
 	if r := c.Report; r != nil {
-		w.Report = &wireReport{State: r.State, Took: r.Took.Milliseconds(), Words: r.Words, Excerpt: r.Excerpt, At: given(r.At)}
+		w.Report = &wireReport{State: r.State, Took: r.Took.Milliseconds(), Words: r.Words, Excerpt: r.Excerpt, At: r.At.UTC()}
 	}
 	if c.Result != nil {
 		all, err := json.Marshal(approvals.DeferredToolResults{Calls: map[approvals.ToolCallID]approvals.CallResult{"r": c.Result}})
@@ -208,15 +208,6 @@ func usersOf(by []approvals.Seat) []approvals.UserID {
 }
 
 func digest(d approvals.Digest) string { return "sha256:" + d.String() }
-
-// given is nil for no time.
-func given(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	at = at.UTC()
-	return &at
-}
 
 // kept is what a request stores as its state: that of the caller, and how to
 // answer it.

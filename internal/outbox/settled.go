@@ -31,7 +31,7 @@ type callData struct {
 	Tool        string         `json:"tool"`
 	Outcome     intake.Outcome `json:"outcome"`
 	Digest      string         `json:"digest"`
-	UsableUntil *time.Time     `json:"usable_until,omitempty"`
+	UsableUntil time.Time      `json:"usable_until,omitzero"`
 	Receipt     string         `json:"receipt,omitempty"`
 	Arguments   *string        `json:"arguments,omitempty"` // their exact bytes
 }
@@ -68,11 +68,7 @@ func dataOf(n intake.Notice, kept, leftOut []string) requestData {
 		return d
 	}
 	for _, c := range n.Request.Calls {
-		x := callData{ID: string(c.ID), Tool: c.Tool, Outcome: c.Outcome, Digest: c.Digest.String()}
-		if !c.UsableUntil.IsZero() {
-			until := c.UsableUntil.UTC()
-			x.UsableUntil = &until
-		}
+		x := callData{ID: string(c.ID), Tool: c.Tool, Outcome: c.Outcome, Digest: c.Digest.String(), UsableUntil: c.UsableUntil.UTC()}
 		if len(kept) > 1 {
 			x.Receipt = c.Receipt
 		}
