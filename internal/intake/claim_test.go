@@ -851,3 +851,15 @@ func TestAClaimIsStoredOnlyWithItsAnswer(t *testing.T) {
 	_, err = s.Claim(ctx, claude, r.ID, "c0")
 	require.NoError(t, err)
 }
+
+// A request whose calls people decide has its time from what they decided, whatever the clock
+// said when it was made.
+func TestARequestMadeByAClockThatWasAheadGivesNoMoreTime(t *testing.T) {
+	w := newWorld(t)
+	w.clock.Advance(time.Hour)
+	r := w.ask(ask("x", "write"))
+	w.clock.Advance(-time.Hour)
+	w.approve(r, "c0")
+	got := w.get(r.ID).Calls[0]
+	require.Equal(t, got.DecidedAt.Add(approvals.DefaultClaimWithin), got.UsableUntil)
+}

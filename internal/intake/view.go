@@ -97,10 +97,14 @@ func (s *Service) sign(r Request) (Request, error) {
 	return r, nil
 }
 
-// lastDecision is when the last call of a request was decided, if each is. What becomes of a
-// decision later, such as a refusal at its claim, gives the other ones no more time.
+// lastDecision is when the last call of a request was decided, if each is: with the request,
+// if nobody was asked about it. What becomes of a decision later, such as a refusal at its
+// claim, gives the other ones no more time.
 func (x found) lastDecision(now time.Time) time.Time {
-	last := x.remote.Run.CreatedAt
+	var last time.Time
+	if len(x.remote.Batch.Approvals)+len(x.remote.Batch.Calls) < len(x.remote.Calls) {
+		last = x.remote.Run.CreatedAt
+	}
 	later := func(at time.Time) {
 		if at.After(last) {
 			last = at
