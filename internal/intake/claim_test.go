@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -862,4 +863,24 @@ func TestARequestMadeByAClockThatWasAheadGivesNoMoreTime(t *testing.T) {
 	w.approve(r, "c0")
 	got := w.get(r.ID).Calls[0]
 	require.Equal(t, got.DecidedAt.Add(approvals.DefaultClaimWithin), got.UsableUntil)
+}
+
+// A request of which nothing says when it was superseded was decided when people decided it,
+// also if its caller withdraws it later: receipts say so already.
+func TestARequestThatHadEndedEndsNoLater(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "write"))
+	w.approve(r, "c0")
+	w.ask(ask("x", "write"))
+	data, version, err := w.store.Memo(ctx, string(r.ID), "intake")
+	require.NoError(t, err)
+	at := regexp.MustCompile(`"ended_at":"[^"]+",`)
+	require.Regexp(t, at, string(data))
+	require.NoError(t, w.store.CommitMemo(ctx, string(r.ID), "intake", at.ReplaceAll(data, nil), version, 0))
+	before := w.get(r.ID).Calls[0]
+	require.Equal(t, intake.OutcomeSuperseded, before.Outcome)
+	w.clock.Advance(time.Hour)
+	_, err = w.Withdraw(ctx, claude, r.ID, "")
+	require.NoError(t, err)
+	require.Equal(t, before.DecidedAt, w.get(r.ID).Calls[0].DecidedAt)
 }

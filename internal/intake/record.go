@@ -95,7 +95,7 @@ type pointer struct {
 
 // end returns the record of a request that its caller gave up at this time.
 func (r record) end(at time.Time) record {
-	if r.EndedAt.IsZero() {
+	if !r.Withdrawn && r.SupersededBy == "" {
 		r.EndedAt = at.UTC()
 	}
 	return r
