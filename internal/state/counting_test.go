@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// scripts counts the commits of a client, without those that are sent again.
+// scripts counts the scripts that a client has run.
 func scripts(n *atomic.Int64) statetest.Hook {
 	return func(_ context.Context, cmds []redis.Cmder, send func() error) error {
 		for _, cmd := range cmds {
