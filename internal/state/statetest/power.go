@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,32 +15,23 @@ import (
 //go:embed testdata/fsynced.c
 var fsyncedSource []byte
 
-// fsynced is the library that notes what a server has synced, built once.
-var fsynced = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "cs-fsynced")
-	if err != nil {
-		return "", err
-	}
+// fsynced builds the library that notes what a server has synced.
+func fsynced(tb testing.TB) (library string) {
+	tb.Helper()
+	dir := tb.TempDir()
 	source, library := filepath.Join(dir, "fsynced.c"), filepath.Join(dir, "fsynced.so")
-	if err := os.WriteFile(source, fsyncedSource, 0o600); err != nil {
-		return "", err
-	}
-	cmd := exec.Command("cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl") //nolint:gosec // a test's own source
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", &exec.Error{Name: "cc: " + string(out), Err: err}
-	}
-	return library, nil
-})
+	require.NoError(tb, os.WriteFile(source, fsyncedSource, 0o600))
+	out, err := exec.CommandContext(tb.Context(), "cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl").CombinedOutput() //nolint:gosec // a test's own source
+	require.NoError(tb, err, "These tests note what a redis-server has synced. They need Linux and a C compiler (apt-get install gcc), "+
+		"as the race detector does. It said: %s", out)
+	return library
+}
 
 // NewMachine is [NewInstance] on a machine whose power can fail. Syncs take a
 // moment there, so that what is written and what is synced differ.
 func NewMachine(tb testing.TB, args ...string) *Instance {
 	tb.Helper()
-	library, err := fsynced()
-	require.NoError(tb, err, "These tests note what a redis-server has synced. They need Linux and a C compiler (apt-get install gcc), "+
-		"as the race detector does.")
-	notes := Folder(tb)
+	library, notes := fsynced(tb), Folder(tb)
 	i := newInstance(tb, []string{"LD_PRELOAD=" + library, "FSYNCED=" + notes, "SLOW_SYNC_US=2000"}, args...)
 	i.notes = notes
 	return i
