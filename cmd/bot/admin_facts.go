@@ -43,8 +43,8 @@ type wantedFacts struct {
 // service:NAME or cli:NAME.
 var actor = regexp.MustCompile(`^([UW][A-Z0-9]+|[a-z]+:.+)$`)
 
-// isActor says what is wrong with the id of a person.
-func isActor(value string) error {
+// checkActor says what is wrong with the id of a person.
+func checkActor(value string) error {
 	if !actor.MatchString(value) {
 		return errors.New("it must be a user id of Slack such as U0123456789; names are not accepted because people can change them")
 	}
@@ -54,7 +54,7 @@ func isActor(value string) error {
 // whose sets the person. With a name no fact would be found, as if they had done nothing.
 func (w *wantedFacts) whose(value string) error {
 	w.by = approvals.UserID(value)
-	return isActor(value)
+	return checkActor(value)
 }
 
 // ofAgent sets the agent. With an empty name, such as that of a variable which is not set,

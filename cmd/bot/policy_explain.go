@@ -28,11 +28,11 @@ func policyExplain(ctx context.Context, in *call) error {
 	p.flags.StringVar(&call.Agent, "agent", "", "The `NAME` of the agent that makes the call. Without it, the first one that has the tool; if none is known to, the first remote one.")
 	p.flags.Func("requester", "The `ID` of the person who asked the agent.", func(s string) error {
 		call.Requester = approvals.UserID(s)
-		return isActor(s)
+		return checkActor(s)
 	})
 	p.flags.Func("channel", "The `ID` of the channel in which the agent was asked.", func(s string) error {
 		call.Channel = s
-		return isConversation(s)
+		return checkConversation(s)
 	})
 	var place policy.RecordedPlace
 	p.flags.StringVar(&place.Cwd, "cwd", "", "The `DIRECTORY` in which a remote agent says that the call would run.")
@@ -103,9 +103,9 @@ func policyExplain(ctx context.Context, in *call) error {
 // conversation is the form of an id of a channel, or of a direct message, in Slack.
 var conversation = regexp.MustCompile(`^[CDG][A-Z0-9]+$`)
 
-// isConversation says what is wrong with the id of a channel. With a name, rules for
+// checkConversation says what is wrong with the id of a channel. With a name, rules for
 // that channel would seem not to match.
-func isConversation(value string) error {
+func checkConversation(value string) error {
 	if !conversation.MatchString(value) {
 		return errors.New("it must be a channel id of Slack such as C0123456789, not a name")
 	}

@@ -84,7 +84,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	}
 	kept.ClaimedAt, kept.ClaimedBy = now.UTC(), c.Credential
 	x.rec = rec.with(i, kept)
-	if r, err = s.view(ctx, x); err != nil { // before it is stored: then it has its answer
+	if r, err = s.view(ctx, x); err != nil { // first, so that a claim that is stored has its answer
 		return Claim{}, err
 	}
 	if err := s.keep(ctx, string(id), recordMemo, x.rec, version); err != nil {

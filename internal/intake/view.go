@@ -105,16 +105,11 @@ func (x found) lastDecision(now time.Time) time.Time {
 	if len(x.remote.Batch.Approvals)+len(x.remote.Batch.Calls) < len(x.remote.Calls) {
 		last = x.remote.Run.CreatedAt
 	}
-	later := func(at time.Time) {
-		if at.After(last) {
-			last = at
-		}
-	}
 	for _, a := range x.remote.Batch.Approvals {
-		later(a.Outcome(now).At)
+		last = latest(last, a.Outcome(now).At)
 	}
 	for _, e := range x.remote.Batch.Calls {
-		later(e.Ending.At)
+		last = latest(last, e.Ending.At)
 	}
 	return last
 }
@@ -127,9 +122,7 @@ func (x found) usableUntil(r Request, i int, decided time.Time) time.Time {
 	from := decided
 	switch early := !c.ClaimedAt.IsZero() && (r.State == StatePending || c.ClaimedAt.Before(decided)); {
 	case early:
-		if from = c.ClaimedAt; from.Before(c.DecidedAt) { // by a clock that was set back
-			from = c.DecidedAt
-		}
+		from = latest(c.ClaimedAt, c.DecidedAt) // by a clock that was set back, the claim is the earlier one
 	case r.State == StatePending:
 		return time.Time{}
 	}
@@ -282,17 +275,18 @@ func needed(r approvals.Requirement) int {
 // end is what became of a decision that was not used when the caller withdrew its
 // request, or put another in its place.
 func (x found) end(st *CallStatus) {
-	decided := st.Outcome == OutcomeApproved || st.Outcome == OutcomeAllowed
+	was := st.Outcome
+	decided := was == OutcomeApproved || was == OutcomeAllowed
 	switch {
 	case !st.ClaimedAt.IsZero():
-	case !decided && st.Outcome != OutcomeWithdrawn && st.Outcome != OutcomePending:
+	case !decided && was != OutcomeWithdrawn && was != OutcomePending:
 	case x.rec.SupersededBy != "":
 		st.Outcome, st.Reason = OutcomeSuperseded, supersededMessage
-	case x.rec.Withdrawn && st.Outcome != OutcomeWithdrawn && st.Outcome != OutcomePending:
+	case x.rec.Withdrawn && decided:
 		st.Outcome, st.Reason = OutcomeWithdrawn, withdrawnMessage
 	}
-	if decided && (st.Outcome == OutcomeSuperseded || st.Outcome == OutcomeWithdrawn) && x.rec.EndedAt.After(st.DecidedAt) {
-		st.DecidedAt = x.rec.EndedAt
+	if decided && st.Outcome != was {
+		st.DecidedAt = latest(st.DecidedAt, x.rec.EndedAt)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// ErrTooMany says that a list has more than is read of one, which is about 20,000.
+// ErrTooMany says that a list has more entries than are read: about 20,000.
 var ErrTooMany = errors.New("too many to read")
 
 // ErrNoAnswer says that Slack answered with neither a result nor an error.
