@@ -28,7 +28,7 @@ var kept = map[string]string{
 	"sheet":      "lists of calls to decide at once: a day, or 30 days once finished",
 	"attempts":   "failures of due work, until it succeeds",
 	"parked":     "work that was given up, until an operator acts",
-	"layout":     "the number of partitions, forever",
+	"layout":     "how the store is laid out, forever",
 	"parkedruns": "runs that wait for an operator",
 	"request":    "changes that were made, so that a repetition counts once: mostly ten minutes",
 

@@ -26,12 +26,7 @@ func TestAfterAnOlderCopyWasRestoredCardsAreDrawnAnew(t *testing.T) {
 	waits := len(card.buttons("2023-q1"))
 	require.NotZero(t, waits)
 	statetest.Await(t, "the card is drawn completely", func() bool {
-		for key, n := range dueWork(t, w.redis) {
-			if n > 0 && strings.HasSuffix(key, ":"+string(state.Cards)) {
-				return false
-			}
-		}
-		return true
+		return dueWork(t, w.redis)[state.Cards] == 0
 	})
 	copied := w.copied()
 	w.sim.approves(root)
@@ -83,7 +78,7 @@ func TestAnOperatorHasOneRequestRedrawn(t *testing.T) {
 func (f *follower) covers(words string) {
 	f.t.Helper()
 	statetest.Await(f.t, "the card is drawn completely", func() bool {
-		return !slices.ContainsFunc(f.redis.Keys(), func(key string) bool { return strings.HasSuffix(key, "}:due:"+string(state.Cards)) })
+		return f.left()[state.Cards] == 0
 	})
 	messages, err := f.slack.Messages(alice, ops, f.root)
 	require.NoError(f.t, err)

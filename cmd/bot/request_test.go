@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -369,20 +371,34 @@ func setting(t *testing.T, path string) string {
 	return servers + ", " + level
 }
 
-// dueWork is how much work is due, now or later, by key. What has ended is removed when
+// dueWork is how much work is due, now or later, by kind. What has ended is removed when
 // its time is over, which is no work that is left.
-func dueWork(t *testing.T, c redis.UniversalClient) map[string]int64 {
+func dueWork(t *testing.T, c redis.UniversalClient) map[state.Kind]int {
 	t.Helper()
-	left := map[string]int64{}
-	keys, err := keysLike(t.Context(), c, "*due:*")
+	left := map[state.Kind]int{}
+	keys, err := keysLike(t.Context(), c, "*}:due*")
 	require.NoError(t, err)
 	for _, key := range keys {
-		if strings.HasSuffix(key, ":"+string(state.Removals)) || c.Type(t.Context(), key).Val() != "zset" {
+		if c.Type(t.Context(), key).Val() != "zset" {
 			continue
 		}
-		left[key], err = c.ZCard(t.Context(), key).Result()
+		base, kind, apart := strings.Cut(key, "}:due")
+		if apart && kind != "" { // in the layout of older versions
+			left[state.Kind(kind[1:])] += int(c.ZCard(t.Context(), key).Val())
+			continue
+		}
+		prefix, partition, _ := strings.Cut(base, ":{p")
+		n, err := strconv.Atoi(partition)
 		require.NoError(t, err)
+		s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix, Once: true})
+		require.NoError(t, err)
+		for _, k := range state.Kinds() {
+			ids, err := s.Timed(t.Context(), string(k), n)
+			require.NoError(t, err)
+			left[k] += len(ids)
+		}
 	}
+	maps.DeleteFunc(left, func(k state.Kind, n int) bool { return n == 0 || k == state.Removals })
 	return left
 }
 

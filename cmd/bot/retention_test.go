@@ -16,13 +16,14 @@ import (
 )
 
 // idle reports whether nothing is due any more but retention.
-func (f *follower) idle() bool {
-	for _, key := range f.redis.Keys() {
-		if strings.Contains(key, "}:due:") && !strings.HasSuffix(key, ":"+string(state.Removals)) {
-			return false
-		}
-	}
-	return true
+func (f *follower) idle() bool { return len(f.left()) == 0 }
+
+// left is the work that is due, now or later.
+func (f *follower) left() map[state.Kind]int {
+	f.t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: f.redis.Addr()})
+	defer func() { require.NoError(f.t, c.Close()) }()
+	return dueWork(f.t, c)
 }
 
 // Most changes are remembered in what they change: the whole life of a thread, with a

@@ -26,7 +26,7 @@ func (w *world) outlive(d time.Duration) {
 			require.NoError(w, w.runner.Deliver(ctx, approvals.BatchID(id)))
 		}
 	}
-	keys, err := w.client.Keys(ctx, w.prefix+":*}:due:*").Result()
+	keys, err := w.client.Keys(ctx, w.prefix+":*}:due").Result()
 	require.NoError(w, err)
 	for _, key := range keys {
 		require.NoError(w, w.client.Del(ctx, key).Err())

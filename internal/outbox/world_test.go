@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -179,12 +178,9 @@ func (w *world) waitOf(err error) time.Duration {
 // due is when the memo is due, as the index has it; zero for never.
 func (w *world) due(id string) time.Time {
 	w.Helper()
-	score, err := server.ZScore(w.Context(), w.prefix+":{p07}:due:webhooks", id).Result()
-	if errors.Is(err, redis.Nil) {
-		return time.Time{}
-	}
+	at, err := w.store.DueAt(w.Context(), state.Webhooks, id)
 	require.NoError(w, err)
-	return time.UnixMicro(int64(score)).UTC()
+	return at
 }
 
 // serve works on what is due until the test ends, as a process does. Time passes

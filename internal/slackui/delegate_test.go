@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // delegable asks only Bob, who may have a delegate. Dave, who may be one, is not in the
@@ -42,12 +43,7 @@ func (o *workspace) drawnUntil(b approvals.Batch, after time.Duration) {
 // isDue reports whether the cards of the batch are due.
 func (o *workspace) isDue(b approvals.Batch) bool {
 	o.t.Helper()
-	return server.ZScore(o.t.Context(), o.dueCards(b), string(b.ID)).Err() == nil
-}
-
-// dueCards is the key of the cards that are due in the partition of the batch.
-func (o *workspace) dueCards(b approvals.Batch) string {
-	return strings.TrimSuffix(o.key("due:cards", string(b.ID)), ":"+string(b.ID))
+	return o.due(state.Cards, string(b.ID))
 }
 
 // Nobody is told when an absence ends by itself: the one who is back is asked then, and

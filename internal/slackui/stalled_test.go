@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/toolcards"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // A valve is the way to Slack of a process that may stop right before a call is sent.
@@ -62,9 +63,12 @@ func (v *valve) stalled(o *workspace, method string, drawn func() error, others 
 	return <-ended
 }
 
-// due reports whether work of the kind is due for a document of partition 7.
-func (o *workspace) due(kind, id string) bool {
-	return server.ZScore(o.t.Context(), o.Store.Prefix()+":{p07}:due:"+kind, id).Err() == nil
+// due reports whether work of the kind is due for a document.
+func (o *workspace) due(kind state.Kind, id string) bool {
+	o.t.Helper()
+	at, err := o.DueAt(o.t.Context(), kind, id)
+	require.NoError(o.t, err)
+	return !at.IsZero()
 }
 
 // through makes a workspace whose calls to Slack go through the valve.

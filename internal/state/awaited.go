@@ -268,22 +268,24 @@ func (l *loop) lookUp(ctx context.Context, now time.Time) error {
 	}
 	pipe, asked := l.d.store.client.Pipeline(), make([]*redis.FloatCmd, len(doubtful))
 	for i, e := range doubtful {
-		asked[i] = pipe.ZScore(ctx, string(l.d.store.partition(e.partition).due(l.task.Kind)), e.id)
+		asked[i] = l.due(e.partition).score(ctx, pipe, e.id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
 	for i, e := range doubtful {
-		is, err := score(asked[i].Val()), asked[i].Err()
+		err := asked[i].Err()
+		is := l.due(e.partition).at(asked[i].Val())
 		switch {
-		case err != nil && !errors.Is(err, redis.Nil): // the pipeline says only what failed first
+		case errors.Is(err, redis.Nil):
+		case err != nil: // the pipeline says only what failed first
 			l.dirty[e.partition] = true
 		case is == e.at:
 			l.awaited.found(e, now)
 			continue
 		case is > scoreOf(now):
 			l.soon[e.partition] = earliest(l.soon[e.partition], is)
-		case is != 0:
+		default:
 			l.dirty[e.partition] = true
 		}
 		l.awaited.remove(e.id)

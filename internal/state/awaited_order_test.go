@@ -32,6 +32,13 @@ func loopOn(t *testing.T, now *time.Time) (*loop, *redis.Client) {
 	return newLoop(NewDue(s, DueOptions{}), Task{Kind: Cards, Limit: time.Minute}, &lane{}), client
 }
 
+// makeDue makes a card due.
+func makeDue(t *testing.T, client redis.Cmdable, s *Store, e entry) {
+	t.Helper()
+	due := s.partition(e.partition).due(Cards)
+	require.NoError(t, client.ZAdd(t.Context(), string(due.key), redis.Z{Member: due.member(e.id), Score: float64(due.stored(e.at))}).Err())
+}
+
 // However much is awaited, one in four of what is begun is other work that is due.
 func TestAwaitedWorkStarvesNothing(t *testing.T) {
 	d := NewDue(&Store{conn: &conn{now: time.Now}}, DueOptions{})
@@ -59,10 +66,10 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	now := time.Now()
 	l, client := loopOn(t, &now)
 	s := l.d.store
-	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
+	at := scoreOf(now)
 	l.told(fresh(entry{0, "done", at}, entry{0, "moved", at}, entry{0, "there", at}))
-	for id, score := range map[string]score{"moved": at + 1, "there": at} {
-		require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: id, Score: float64(score)}).Err())
+	for id, score := range map[string]score{"moved": at + scoreSteps, "there": at} {
+		makeDue(t, client, s, entry{0, id, score})
 	}
 	s.works.hears("another", now)
 	now = now.Add(2 * awaitedKnown)
@@ -73,7 +80,7 @@ func TestAwaitedWorkThatIsNotInTheIndexIsNotBegun(t *testing.T) {
 	l.inflight["there"] = at
 	require.True(t, l.finds(t.Context()), "it looks where something was moved")
 	r, _ = l.next()
-	require.Equal(t, result{entry: entry{0, "moved", at + 1}}, r)
+	require.Equal(t, result{entry: entry{0, "moved", at + scoreSteps}}, r)
 	require.False(t, l.finds(t.Context()))
 }
 
@@ -92,7 +99,7 @@ func TestAProcessThatWorksAloneLooksNothingUp(t *testing.T) {
 	}
 	begins := func(id string) (looked bool) {
 		at, before := scoreOf(now), asked
-		require.NoError(t, client.ZAdd(t.Context(), string(s.partition(0).due(Cards)), redis.Z{Member: id, Score: float64(at)}).Err())
+		makeDue(t, client, s, entry{0, id, at})
 		l.told(fresh(entry{0, id, at}))
 		now = now.Add(time.Second)
 		require.True(t, l.finds(t.Context()))
@@ -173,8 +180,8 @@ func TestAwaitedWorkOfWhichNothingIsKnownIsLookedFor(t *testing.T) {
 	l.told(fresh(entry{0, "done", at}, entry{1, "there", at}))
 	now = now.Add(time.Minute)
 	s.works.hears("another", now)
-	require.NoError(t, client.ZAdd(t.Context(), string(s.partition(1).due(Cards)), redis.Z{Member: "there", Score: float64(at)}).Err())
-	client.AddHook(unanswering{"there"})
+	makeDue(t, client, s, entry{1, "there", at})
+	client.AddHook(unanswering{l.due(1).member("there")})
 	require.NoError(t, l.lookUp(t.Context(), now))
 	require.Empty(t, l.awaited.entries)
 	require.False(t, l.dirty[0])
@@ -208,7 +215,7 @@ func TestWorkIsLeftToTheProcessThatCommittedIt(t *testing.T) {
 	s := l.d.store
 	at := scoreOf(now)
 	add := func(n int, id string, at score) {
-		require.NoError(t, client.ZAdd(t.Context(), string(s.partition(n).due(Cards)), redis.Z{Member: id, Score: float64(at)}).Err())
+		makeDue(t, client, s, entry{n, id, at})
 	}
 	pass := func(from string, n int, entries ...entry) {
 		w, ok := parseWakes(wakeMessage(n, []wake{{kind: Cards, entries: entries}}, true, from))
@@ -296,10 +303,10 @@ func TestAwaitedWorkThatWasPutOffIsDueWhenOtherWorkMovesIt(t *testing.T) {
 	now := time.Now()
 	l, client := loopOn(t, &now)
 	s := l.d.store
-	due, at := string(s.partition(0).due(Cards)), scoreOf(now)
+	at := scoreOf(now)
 	l.became(result{entry: entry{0, "card", at}, awaited: true, verdict: verdict{kept: true, asked: true, next: scoreOf(now.Add(time.Hour))}})
 	require.False(t, l.finds(t.Context()))
-	require.NoError(t, client.ZAdd(t.Context(), due, redis.Z{Member: "card", Score: float64(at)}).Err())
+	makeDue(t, client, s, entry{0, "card", at})
 	var committed places
 	committed[0] = true
 	l.heed(told{committed: committed, found: committed})
@@ -320,8 +327,8 @@ func TestAwaitedWorkThatWasJustDoneIsNotBegunAgain(t *testing.T) {
 	l.told(fresh(done))
 	require.False(t, l.finds(t.Context()))
 
-	again := entry{0, "done", done.at + 2}
-	require.NoError(t, client.ZAdd(t.Context(), string(s.partition(0).due(Cards)), redis.Z{Member: again.id, Score: float64(again.at)}).Err())
+	again := entry{0, "done", done.at + scoreSteps}
+	makeDue(t, client, s, again)
 	now = now.Add(time.Millisecond)
 	l.told(fresh(again))
 	require.True(t, l.finds(t.Context()), "it has more to do")

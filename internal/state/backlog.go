@@ -32,20 +32,21 @@ const (
 // It is for people and alerts: the parts are not of one moment.
 func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 	s := d.store
+	now := s.now()
 	pipe := s.client.Pipeline()
 	var waiting, parkedRuns []*redis.IntCmd
 	var first, parked, doubtful []*redis.StringSliceCmd
 	due := map[Kind][]*redis.ZSliceCmd{}
 	for n := range approvals.Partitions {
 		p := s.partition(n)
-		list := string(p.list(approvals.Everything))
-		waiting = append(waiting, pipe.ZCard(ctx, list))
-		first = append(first, pipe.ZRange(ctx, list, 0, 0))
-		doubtful = append(doubtful, pipe.ZRange(ctx, string(p.list(approvals.Doubtful)), 0, doubtfulHere-1))
+		all := p.list(approvals.Everything)
+		waiting = append(waiting, all.length(ctx, pipe))
+		first = append(first, all.after(ctx, pipe, "", 1))
+		doubtful = append(doubtful, p.list(approvals.Doubtful).after(ctx, pipe, "", doubtfulHere))
 		parkedRuns = append(parkedRuns, pipe.ZCard(ctx, string(p.parkedRuns())))
 		parked = append(parked, pipe.HKeys(ctx, string(p.parked())))
 		for _, k := range Kinds() {
-			due[k] = append(due[k], pipe.ZRangeWithScores(ctx, string(p.due(k)), 0, 0))
+			due[k] = append(due[k], p.due(k).until(ctx, pipe, scoreOf(now), 1))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -59,21 +60,19 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 	for n := range approvals.Partitions {
 		out.Waiting += waiting[n].Val()
 		out.ParkedRuns += parkedRuns[n].Val()
-		for _, place := range first[n].Val() {
-			out.OldestWaiting = earlier(out.OldestWaiting, openedAt(place))
+		all := s.partition(n).list(approvals.Everything)
+		for _, member := range first[n].Val() {
+			out.OldestWaiting = earlier(out.OldestWaiting, openedAt(all.place(n, member)))
 		}
 		for _, field := range parked[n].Val() {
 			k, _ := splitItem(field)
 			out.Parked[k]++
 		}
 	}
-	now := s.now()
 	for k, sets := range due {
-		for _, set := range sets {
-			for _, z := range set.Val() {
-				if at := score(z.Score).time(); !at.After(now) {
-					out.OldestDue[k] = earlier(out.OldestDue[k], at)
-				}
+		for n, set := range sets {
+			for _, e := range s.partition(n).due(k).entries(n, set.Val()) {
+				out.OldestDue[k] = earlier(out.OldestDue[k], e.at.time())
 			}
 		}
 	}
@@ -84,9 +83,9 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 // version settled is still on its list.
 func (s *Store) inDoubt(ctx context.Context, lists []*redis.StringSliceCmd) (calls int64, err error) {
 	var ids []string
-	for _, l := range lists {
-		for _, at := range l.Val() {
-			ids = append(ids, batchAt(at))
+	for n, l := range lists {
+		for _, member := range l.Val() {
+			ids = append(ids, batchAt(s.partition(n).list(approvals.Doubtful).place(n, member)))
 		}
 	}
 	batches, err := s.batches(ctx, ids[:min(len(ids), doubtfulAll)])
@@ -107,7 +106,7 @@ func openedAt(place string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return score(at).time()
+	return time.UnixMicro(at)
 }
 
 // earlier returns the earlier of two times. A zero time does not count.

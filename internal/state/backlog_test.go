@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -85,10 +84,7 @@ func TestTheBacklogCountsTheCallsInDoubt(t *testing.T) {
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Request: "open", Batch: open.Batch, Events: open.Events, Args: open.Args}))
 	doubts(2)
 
-	keys := c.Keys(t.Context(), s.Prefix()+":*:list:doubt").Val()
-	require.Len(t, keys, 1)
-	place := c.ZRange(t.Context(), keys[0], 0, -1).Val()
-	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
+	require.NoError(t, s.Unlist(t.Context(), 3, approvals.Doubtful, open.Batch))
 	doubts(0)
 	late := approvals.Execution{State: approvals.Ran}
 	b := commit("late", open.Batch, approvals.Report{Call: "call-0", Execution: late, At: start0.Add(time.Minute)})
@@ -99,7 +95,7 @@ func TestTheBacklogCountsTheCallsInDoubt(t *testing.T) {
 	doubts(1)
 	commit("end", b, approvals.Withdraw{By: "bo", At: start0.Add(3 * time.Minute)})
 	doubts(0)
-	require.NoError(t, c.ZAdd(t.Context(), keys[0], redis.Z{Score: 1, Member: place[0]}).Err())
+	require.NoError(t, s.MakeListed(t.Context(), 3, approvals.Doubtful, open.Batch))
 	doubts(0)
 }
 

@@ -43,7 +43,7 @@ func NewBrowser(s *Store) Browser { return Browser{s} }
 // stops once it has found at least most places on a server.
 func (b Browser) Places(ctx context.Context, most int) ([]Place, error) {
 	var keys []string
-	err := b.eachKey(ctx, func(key string) bool {
+	err := b.store.eachKey(ctx, "*", func(key string) bool {
 		keys = append(keys, key)
 		return len(keys) < most
 	})
@@ -60,14 +60,15 @@ func (b Browser) Places(ctx context.Context, most int) ([]Place, error) {
 	return places, nil
 }
 
-// eachKey calls f with the keys of each server, one at a time, until it returns false
-// for one of that server. A key can come twice while Redis' table of keys grows.
-func (b Browser) eachKey(ctx context.Context, f func(key string) bool) error {
-	s := b.store
+// eachKey calls f with the keys of each server that end in rest, see [conn.pattern], one at
+// a time, until it returns false for one of that server. A key can come twice while Redis'
+// table of keys grows.
+func (s *conn) eachKey(ctx context.Context, rest string, f func(key string) bool) error {
+	pattern := s.pattern(rest)
 	var mu sync.Mutex
 	scan := func(ctx context.Context, c redis.Cmdable) error {
 		for more, cursor := true, uint64(0); more; {
-			keys, next, err := c.Scan(ctx, cursor, s.pattern("*"), 1000).Result()
+			keys, next, err := c.Scan(ctx, cursor, pattern, 1000).Result()
 			if err != nil {
 				return err
 			}
@@ -108,6 +109,13 @@ func placeOf(key string) Place {
 		p.Run = approvals.RunID(id)
 	}
 	return p
+}
+
+// partitionIn reads the partition in a key.
+func partitionIn(key string) int {
+	_, rest, _ := strings.Cut(key, "{")
+	tag, _, _ := strings.Cut(rest, "}")
+	return slices.Index(hashTags[:], "{"+tag+"}")
 }
 
 // ContentLimits bound what is read of one place.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -28,7 +27,7 @@ func (l ContentLimits) read(ctx context.Context, p redis.Pipeliner, key, kind st
 		return func() (any, int, bool) { return entries(newest.Val(), n.Val()) }
 	case "zset":
 		n, first := p.ZCard(ctx, key), p.ZRangeWithScores(ctx, key, 0, l.Entries-1)
-		return func() (any, int, bool) { return scored(first.Val(), n.Val()) }
+		return func() (any, int, bool) { return scored(key, first.Val(), n.Val()) }
 	case "stream":
 		n, newest := p.XLen(ctx, key), p.XRevRangeN(ctx, key, "+", "-", l.Entries)
 		return func() (any, int, bool) { return streamed(newest.Val(), n.Val()) }
@@ -58,17 +57,29 @@ func entries(newest []string, all int64) (any, int, bool) {
 	return value, size, len(newest) > 0
 }
 
-// scored reads the store's sorted sets, whose scores are points in time.
-func scored(first []redis.Z, all int64) (any, int, bool) {
-	type due struct {
+// scored reads the store's sorted sets. Scores are points in time, but for those of lists.
+func scored(key string, first []redis.Z, all int64) (any, int, bool) {
+	type placed struct {
 		Member string `json:"member"`
-		At     string `json:"at"`
+		At     string `json:"at,omitempty"`
 	}
 	size, value := 0, []any{}
 	for _, z := range first {
 		member := fmt.Sprint(z.Member)
 		size += len(member) + 8
-		value = append(value, due{member, time.UnixMicro(int64(z.Score)).UTC().Format("2006-01-02T15:04:05.000Z07:00")})
+		at := score(z.Score)
+		switch n := partitionIn(key); {
+		case strings.HasSuffix(key, "}:due"):
+			of := dueIndex{kind: kindAt(z.Score)}
+			member, at = string(of.kind)+" "+of.id(n, member), of.at(z.Score)
+		case strings.HasSuffix(key, "}:list"):
+			list, _, _ := strings.Cut(member, endOfList)
+			value = append(value, placed{Member: list + " " + listIndex{}.place(n, member)})
+			continue
+		case strings.Contains(key, "}:decided:"):
+			member = longID(n, member)
+		}
+		value = append(value, placed{member, at.time().UTC().Format("2006-01-02T15:04:05.000Z07:00")})
 	}
 	if more := all - int64(len(first)); more > 0 {
 		value = append(value, fmt.Sprintf("… and %d later ones", more))

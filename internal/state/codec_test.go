@@ -413,6 +413,15 @@ func TestScoresAreTheSameTextOnEveryServer(t *testing.T) {
 		require.Equal(t, score(1), s&1, at)
 		require.Equal(t, s, score(float64(s)), at)
 		require.LessOrEqual(t, s, score(maxScore))
+		for _, k := range Kinds() {
+			due := partition{}.due(k)
+			stored := due.stored(s)
+			require.Equal(t, score(1), stored&1, at)
+			require.Equal(t, kindNumbers[k], stored>>kindBits, "it is in the range of its kind")
+			require.LessOrEqual(t, stored, score(1<<53-1), "it is exact")
+			require.Equal(t, s, due.at(float64(stored)))
+		}
 	}
-	require.WithinDuration(t, noon, scoreOf(noon).time(), 2*time.Microsecond)
+	require.WithinDuration(t, noon, scoreOf(noon).time(), scoreSteps*time.Microsecond)
+	require.Equal(t, scoreOf(noon)+scoreSteps, scoreOf(noon.Add(scoreSteps*time.Microsecond)))
 }

@@ -49,6 +49,7 @@ type change struct {
 	checks    []any
 	count     int // of the checks, including that of document
 	writes    []any
+	sets      []setCommand
 	wakes     []wake
 	channel   string // of the wakes
 	from      string // see wakeMessage
@@ -206,22 +207,51 @@ func (c *change) wantScore(k zsetKey, member string, s score) {
 func (c *change) hset(k hashKey, pairs ...any)       { c.write("HSET", string(k), pairs...) }
 func (c *change) hdel(k hashKey, fields ...any)      { c.write("HDEL", string(k), fields...) }
 func (c *change) setOnce(k stringKey, value string)  { c.write("SET", string(k), value, "NX") }
-func (c *change) zrem(k zsetKey, member string)      { c.write("ZREM", string(k), member) }
 func (c *change) xadd(k streamKey, field, value any) { c.write("XADD", string(k), "*", field, value) }
 
 // unlink takes a key of any type away.
 func (c *change) unlink(key string) { c.write("UNLINK", key) }
 
-// wantNoMember: the sorted set does not have it.
-func (c *change) wantNoMember(k zsetKey, member string) { c.check("", "ZSCORE", string(k), member) }
-
 // words is how many keys and arguments the script is given.
 func (c *change) words() int {
-	return len(c.keys.all) + 4 + len(c.document) + len(c.request) + len(c.checks) + len(c.writes) + publishWords
+	n := len(c.keys.all) + 4 + len(c.document) + len(c.request) + len(c.checks) + len(c.writes) + publishWords
+	for _, x := range c.sets {
+		n += 3 + len(x.args)
+	}
+	return n
 }
 
-func (c *change) zadd(k zsetKey, member string, s score) {
-	c.write("ZADD", string(k), s.String(), member)
+// A setCommand changes members of one sorted set. These commands are run after the other
+// writes, those on one key in the order in which the change was given them.
+type setCommand struct {
+	name string
+	key  int // its number
+	args []any
+}
+
+func (c *change) zadd(k zsetKey, member string, s score) { c.changeSet("ZADD", k, s.String(), member) }
+func (c *change) zrem(k zsetKey, member string)          { c.changeSet("ZREM", k, member) }
+
+// ztrim keeps the members with the highest scores.
+func (c *change) ztrim(k zsetKey, keep int) {
+	c.sets = append(c.sets, setCommand{"ZREMRANGEBYRANK", c.key(string(k)), []any{0, -keep - 1}})
+}
+
+// changeSet adds to the last command on the key, if that is the same one.
+func (c *change) changeSet(name string, k zsetKey, args ...any) {
+	key := c.key(string(k))
+	for i := range slices.Backward(c.sets) {
+		last := &c.sets[i]
+		if last.key != key {
+			continue
+		}
+		if last.name == name && len(last.args)+len(args) <= chunk {
+			last.args = append(last.args, args...)
+			return
+		}
+		break
+	}
+	c.sets = append(c.sets, setCommand{name, key, args})
 }
 
 func (c *change) rpush(k listKey, values []any) {
@@ -275,6 +305,9 @@ func (c *change) args(ctx context.Context) []any {
 	args = append(args, listed)
 	args = append(args, c.checks...)
 	args = append(args, c.writes...)
+	for _, x := range c.sets {
+		args = append(append(args, len(x.args)+2, x.name, x.key), x.args...)
+	}
 	if len(c.wakes) > 0 {
 		args = append(args, publishWords-1, "PUBLISH", 0, c.channel, wakeMessage(c.partition, c.wakes, Awaited(ctx), c.from))
 	}

@@ -34,8 +34,9 @@
 //	idle                     zset    threads in which nothing is open, by     Commit; Retention
 //	                                 since when
 //	parkedruns               zset    runs that people must look at, by when   Commit
-//	list:<list>              zset    <opened, µs>|<batch>, for each list that Commit, CommitBatch
-//	                                 a batch is on, see approvals.ListKey
+//	list                     zset    <list>, when it was opened and <batch>,  Commit, CommitBatch
+//	                                 for each list that a batch is on, see
+//	                                 approvals.ListKey
 //	decided:<user>           zset    batches with a decision of theirs, by    Commit, CommitBatch
 //	                                 when; the last 50 or so of the partition
 //	sheet:<id>               hash    v, d, s seal of its lines                CommitSheet; kept a day if nobody
@@ -47,15 +48,21 @@
 //	                                 change
 //	memo:<surface>:<id>      hash    v, d what a surface keeps, p:<name> for  CommitMemo, ChangeMemo,
 //	                                 each of its parts, q                     CommitTimed, Commit
-//	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
+//	due                      zset    <kind> and id, by kind and when to look  all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
-//	layout                   string  the number of partitions; in the first one only  LayOut
+//	layout                   string  the number of partitions, and how these  LayOut
+//	                                 are laid out; in the first one only
 //	request:<scope>:<id>     string  that a request was applied which no      the script; 10 minutes or Keep,
 //	                                 document remembers                       of an open batch its deadline
 //
 // Requests, sheets, ledgers and the memos that stay of removed runs are the only keys
 // with a TTL. What belongs to a thread is removed with it, by [Retention].
+//
+// index.go says how members of list, decided and due are written, short and in the order
+// of what they stand for. Older versions have a key for each list and each kind of due
+// work, list:<list> and due:<kind>, with members that are plain text. A store of theirs
+// keeps that layout, so that replicas of both can work on it, until [Store.Convert].
 //
 // The channel <prefix>:wakes carries the partition in which there is work, and its
 // kinds; [Cards] wakes those who follow a [Feed], too. A message without a kind is that

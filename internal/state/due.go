@@ -8,6 +8,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // DueOptions tune a [Due]; the zero value is right for production.
@@ -196,6 +200,33 @@ func (d *Due) count(k Kind, add func(c *Counts)) {
 	c := d.counts[k]
 	add(&c)
 	d.counts[k] = c
+}
+
+// DueAt returns when work of the kind is to be done about a document, and the zero time
+// if none is.
+func (s *Store) DueAt(ctx context.Context, k Kind, id string) (time.Time, error) {
+	at, ok, err := s.scoreAt(ctx, k, id)
+	if err != nil || !ok {
+		return time.Time{}, wrap(err, "read when %s of %s are due", k, id)
+	}
+	return at.time().UTC(), nil
+}
+
+// scoreAt reads where an item stands now.
+func (s *Store) scoreAt(ctx context.Context, k Kind, id string) (at score, ok bool, err error) {
+	if !isKind(k) {
+		return 0, false, fmt.Errorf("%w: there is no kind of work %q", approvals.ErrInvalid, k)
+	}
+	p, err := s.partitionOf(id)
+	if err != nil {
+		return 0, false, err
+	}
+	due := p.due(k)
+	f, err := ask(ctx, s.conn, func(c redis.Cmdable) *redis.FloatCmd { return due.score(ctx, c, id) }).Result()
+	if errors.Is(err, redis.Nil) {
+		return 0, false, nil
+	}
+	return due.at(f), err == nil, err
 }
 
 func (d *Due) alive(k Kind) {

@@ -45,7 +45,7 @@ func (w *dueChanges) at(k Kind, id string, t time.Time) {
 // later is at for a change that is itself an attempt: it keeps the count of the
 // attempts.
 func (w *dueChanges) later(k Kind, id string, t time.Time) {
-	w.ch.zadd(w.p.due(k), id, scoreOf(t))
+	w.ch.due(w.p.due(k), id, scoreOf(t))
 	w.moved(item(k, id), false)
 	at, found := slices.BinarySearchFunc(w.wakes, k, func(x wake, k Kind) int { return cmp.Compare(x.kind, k) })
 	x := wake{kind: k}
@@ -64,7 +64,7 @@ func (w *dueChanges) later(k Kind, id string, t time.Time) {
 
 // done takes the item out of the index.
 func (w *dueChanges) done(k Kind, id string) {
-	w.ch.zrem(w.p.due(k), id)
+	w.ch.notDue(w.p.due(k), id)
 	w.moved(item(k, id), true)
 	w.attempts = append(w.attempts, w.parked[len(w.parked)-1])
 }

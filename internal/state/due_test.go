@@ -81,25 +81,20 @@ func wait[T any](t *testing.T, what string, c <-chan T) T {
 }
 
 // score returns when an item is due, as stored, and 0 if it is not in the index.
-func score(t *testing.T, c redis.UniversalClient, s *state.Store, k state.Kind, id string) time.Time {
+func score(t *testing.T, s *state.Store, k state.Kind, id string) time.Time {
 	t.Helper()
-	n, err := approvals.Partition(id)
+	at, err := s.DueAt(t.Context(), k, id)
 	require.NoError(t, err)
-	f, err := c.ZScore(t.Context(), fmt.Sprintf("%s:{p%02d}:due:%s", s.Prefix(), n, k), id).Result()
-	if errors.Is(err, redis.Nil) {
-		return time.Time{}
-	}
-	require.NoError(t, err)
-	return time.UnixMicro(int64(f)).UTC()
+	return at
 }
 
-func requireScore(t *testing.T, c redis.UniversalClient, s *state.Store, k state.Kind, id string, want time.Time) {
+func requireScore(t *testing.T, s *state.Store, k state.Kind, id string, want time.Time) {
 	t.Helper()
 	if want.IsZero() {
-		require.Zero(t, score(t, c, s, k, id), "%s of %s is due", k, id)
+		require.Zero(t, score(t, s, k, id), "%s of %s is due", k, id)
 		return
 	}
-	require.WithinDuration(t, want, score(t, c, s, k, id), 2*time.Microsecond, "%s of %s", k, id)
+	require.WithinDuration(t, want, score(t, s, k, id), 20*time.Microsecond, "%s of %s", k, id)
 }
 
 func commitRun(t *testing.T, s *state.Store, r agentrun.Run) agentrun.Run {
@@ -134,64 +129,64 @@ func derived(t *testing.T, c redis.UniversalClient) {
 		k.Advance(time.Second)
 		run.Status, run.LeaseEnds = step.status, step.lease
 		run = commitRun(t, s, run)
-		requireScore(t, c, s, state.Runs, string(run.ID), step.due)
-		requireScore(t, c, s, state.Replies, string(run.ID), k.Now())
+		requireScore(t, s, state.Runs, string(run.ID), step.due)
+		requireScore(t, s, state.Replies, string(run.ID), k.Now())
 	}
 	drawn := k.Now()
 	k.Advance(time.Second)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}, Undrawn: true}))
-	requireScore(t, c, s, state.Replies, string(run.ID), drawn)
+	requireScore(t, s, state.Replies, string(run.ID), drawn)
 	run.Version++
 
 	deadline := start0.Add(time.Hour)
 	opens := openBatch(t, id.batch("b"), run.ID, 2, deadline)
 	batch := string(opens.Batch.ID)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-	requireScore(t, c, s, state.Cards, batch, k.Now())
-	requireScore(t, c, s, state.Deadlines, batch, deadline)
-	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	requireScore(t, s, state.Cards, batch, k.Now())
+	requireScore(t, s, state.Deadlines, batch, deadline)
+	requireScore(t, s, state.Resumes, batch, time.Time{})
 	k.Advance(time.Second)
 	one := decide(t, opens.Batch, approvals.Approve, "")
 	require.NoError(t, s.CommitBatch(t.Context(), one))
-	requireScore(t, c, s, state.Cards, batch, k.Now())
-	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	requireScore(t, s, state.Cards, batch, k.Now())
+	requireScore(t, s, state.Resumes, batch, time.Time{})
 	two, events, err := one.Batch.Apply(approvals.Withdraw{By: "bo", At: k.Now()})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: one.Batch, Batch: two, Events: events}))
-	requireScore(t, c, s, state.Deadlines, batch, time.Time{})
-	requireScore(t, c, s, state.Resumes, batch, k.Now())
+	requireScore(t, s, state.Deadlines, batch, time.Time{})
+	requireScore(t, s, state.Resumes, batch, k.Now())
 
 	resume := agentrun.Run{ID: id.run("resume"), Status: agentrun.RunQueued, CreatedAt: k.Now(), Batch: two.ID}
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{resume}, Resumes: &two}))
-	requireScore(t, c, s, state.Resumes, batch, time.Time{})
-	requireScore(t, c, s, state.Runs, string(resume.ID), k.Now())
+	requireScore(t, s, state.Resumes, batch, time.Time{})
+	requireScore(t, s, state.Runs, string(resume.ID), k.Now())
 
 	// What this program does not execute is delivered, and never due to be resumed.
 	opens = openBatch(t, id.batch("remote"), id.run("remote"), 1, deadline)
 	opens.Batch.Executor = "api"
 	batch = string(opens.Batch.ID)
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
+	requireScore(t, s, state.Deliveries, batch, time.Time{})
 	k.Advance(time.Second)
 	settled := decide(t, opens.Batch, approvals.Approve, "")
 	require.NoError(t, s.CommitBatch(t.Context(), settled))
-	requireScore(t, c, s, state.Deliveries, batch, k.Now())
-	requireScore(t, c, s, state.Resumes, batch, time.Time{})
-	requireScore(t, c, s, state.Announcements, batch, k.Now())
+	requireScore(t, s, state.Deliveries, batch, k.Now())
+	requireScore(t, s, state.Resumes, batch, time.Time{})
+	requireScore(t, s, state.Announcements, batch, k.Now())
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Resumes: &settled.Batch}))
-	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
+	requireScore(t, s, state.Deliveries, batch, time.Time{})
 
 	// Nobody is told of it, so there is nothing to announce, unless others are to give results.
 	opens = openBatch(t, id.batch("untold"), id.run("untold"), 1, deadline)
 	opens.Batch.Executor, opens.Batch.Untold = "api", true
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	require.NoError(t, s.CommitBatch(t.Context(), decide(t, opens.Batch, approvals.Approve, "")))
-	requireScore(t, c, s, state.Announcements, string(opens.Batch.ID), time.Time{})
+	requireScore(t, s, state.Announcements, string(opens.Batch.ID), time.Time{})
 	opens = openBatch(t, id.batch("external"), id.run("external"), 1, deadline)
 	opens.Batch.Executor, opens.Batch.Untold = "api", true
 	opens.Batch.Calls = []approvals.External{{Call: opens.Batch.Approvals[0].Call}}
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-	requireScore(t, c, s, state.Announcements, string(opens.Batch.ID), k.Now())
+	requireScore(t, s, state.Announcements, string(opens.Batch.ID), k.Now())
 }
 
 // wakes: a commit is heard at once, and what was not heard is found.
@@ -221,7 +216,7 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		work(t, d, state.Cards, func(_ context.Context, id string) error { got <- id; return nil })
 		// What a commit writes, without what it publishes.
 		batch := string(ids{7}.batch("b"))
-		require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p07}:due:cards", redis.Z{Score: 1, Member: batch}).Err())
+		require.NoError(t, s.MakeDue(t.Context(), 7, state.Cards, batch, time.Time{}))
 		require.Equal(t, batch, wait(t, "the sweep", got))
 	})
 	t.Run("a wake-up that came while the connection was down is healed by the next one", func(t *testing.T) {
@@ -276,13 +271,13 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		_, err := sub.Receive(t.Context())
 		require.NoError(t, err)
 		batch := string(ids{7}.batch("b"))
-		require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p07}:due:cards", redis.Z{Score: 1, Member: batch}).Err())
+		require.NoError(t, s.MakeDue(t.Context(), 7, state.Cards, batch, time.Time{}))
 		work(t, state.NewDue(s, state.DueOptions{Sweep: never}), state.Cards, func(context.Context, string) error { return later(10 * time.Second) })
 		for m := ""; !strings.Contains(m, "@"); { // the first are those of sweeps
 			m = wait(t, "the message", sub.Channel()).Payload
 			if at, is := strings.CutPrefix(m, "7\n@cards "); is {
 				at, _, _ = strings.Cut(at, "\n")
-				require.Equal(t, strconv.FormatInt(score(t, c, s, state.Cards, batch).UnixMicro(), 10), at)
+				require.Equal(t, strconv.FormatInt(score(t, s, state.Cards, batch).UnixMicro(), 10), at)
 			}
 		}
 	})
@@ -348,8 +343,8 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 		require.Equal(t, id, wait(t, "the handler", begin))
 		want := k.Now().Add(after)
 		end <- err
-		statetest.Await(t, "what became of it", func() bool { return !score(t, c, s, key, id).Before(want) })
-		requireScore(t, c, s, key, id, want)
+		statetest.Await(t, "what became of it", func() bool { return !score(t, s, key, id).Before(want) })
+		requireScore(t, s, key, id, want)
 		k.Advance(after)
 	}
 	handle(nil, time.Second)
@@ -361,7 +356,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 
 	wait(t, "the third attempt", begin)
 	end <- context.DeadlineExceeded
-	statetest.Await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
+	statetest.Await(t, "the item to be parked", func() bool { return score(t, s, key, id).IsZero() })
 	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "timeout", Attempts: 3, Since: k.Now()})
 
 	require.NoError(t, d.Unpark(t.Context(), key, id))
@@ -370,7 +365,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	handle(errors.New("no"), 2*time.Minute)
 	wait(t, "the third attempt", begin)
 	end <- errors.New("no")
-	statetest.Await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
+	statetest.Await(t, "the item to be parked", func() bool { return score(t, s, key, id).IsZero() })
 	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "error", Attempts: 3, Since: k.Now()})
 
 	// A new state of the batch takes it out of parked, and its score stands
@@ -386,7 +381,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	newer := k.Now()
 	end <- errors.New("no")
 	wait(t, "the newer state", begin)
-	requireScore(t, c, s, key, id, newer)
+	requireScore(t, s, key, id, newer)
 	require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p01}:attempts").Val(), "that failure was not about this state")
 	k.Advance(time.Second)
 	before, withdrawn.Version = withdrawn, 4
@@ -394,11 +389,11 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	newer = k.Now()
 	end <- later(time.Hour)
 	wait(t, "the newest state", begin)
-	requireScore(t, c, s, key, id, newer)
+	requireScore(t, s, key, id, newer)
 	require.NoError(t, s.CommitMemo(t.Context(), id, "cards", nil, 0, 4))
 	end <- nil
 	statetest.Await(t, "the count", func() bool { return d.Counts()[key].Done == 2 })
-	requireScore(t, c, s, key, id, time.Time{})
+	requireScore(t, s, key, id, time.Time{})
 
 	require.Equal(t, state.Counts{Done: 2, Delayed: 3, Failed: 7, Parked: 2}, d.Counts()[key])
 	require.ErrorIs(t, d.Unpark(t.Context(), key, id), approvals.ErrNotFound)
@@ -418,7 +413,7 @@ func stale(t *testing.T, c redis.UniversalClient) {
 	s := openStore(t, c, newClock().Now)
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond})
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunCompleted})
-	require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p02}:due:runs", redis.Z{Score: 1, Member: string(run.ID)}).Err())
+	require.NoError(t, s.MakeDue(t.Context(), 2, state.Runs, string(run.ID), time.Time{}))
 	work(t, d, state.Runs, func(context.Context, string) error { return nil })
-	statetest.Await(t, "the entry to go", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	statetest.Await(t, "the entry to go", func() bool { return score(t, s, state.Runs, string(run.ID)).IsZero() })
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // ForgetRequests makes the store commit with a script that does not look
@@ -80,6 +82,49 @@ func IdleAsks(d time.Duration) (asked, rounds int) {
 		}
 	}
 	return asked, rounds
+}
+
+// MakeDue makes work of the kind due about a document, wherever the id says that it is.
+func (s *Store) MakeDue(ctx context.Context, partition int, k Kind, id string, at time.Time) error {
+	due := s.partition(partition).due(k)
+	return s.client.ZAdd(ctx, string(due.key), redis.Z{Member: due.member(id), Score: float64(due.stored(scoreOf(at)))}).Err()
+}
+
+// MakeUndue takes work out of the index.
+func (s *Store) MakeUndue(ctx context.Context, partition int, k Kind, id string) error {
+	due := s.partition(partition).due(k)
+	return s.client.ZRem(ctx, string(due.key), due.member(id)).Err()
+}
+
+// Unlist takes a batch off a list, and MakeListed puts it back.
+func (s *Store) Unlist(ctx context.Context, partition int, k approvals.ListKey, b approvals.Batch) error {
+	l := s.partition(partition).list(k)
+	return s.client.ZRem(ctx, string(l.key), l.member(place(b))).Err()
+}
+
+func (s *Store) MakeListed(ctx context.Context, partition int, k approvals.ListKey, b approvals.Batch) error {
+	l := s.partition(partition).list(k)
+	return s.client.ZAdd(ctx, string(l.key), redis.Z{Member: l.member(place(b)), Score: float64(sameScore)}).Err()
+}
+
+// AllDue returns the ids of a kind in the index of a partition, due or not.
+func (s *Store) AllDue(ctx context.Context, partition int, k Kind) ([]string, error) {
+	return s.Timed(ctx, string(k), partition)
+}
+
+// Listed returns the ids of the batches that are on a list in a partition.
+func (s *Store) Listed(ctx context.Context, partition int, k approvals.ListKey) (ids []string, err error) {
+	l := s.partition(partition).list(k)
+	members, err := l.after(ctx, s.client, "", 1<<30).Result()
+	for _, m := range members {
+		ids = append(ids, batchAt(l.place(partition, m)))
+	}
+	return ids, err
+}
+
+// SetApart gives the stores that are opened with this prefix the layout of older versions.
+func SetApart(ctx context.Context, client redis.UniversalClient, prefix string) error {
+	return client.Set(ctx, prefix+":{p00}:layout", apart, 0).Err()
 }
 
 // MostUnderWay is how many round trips are under way before questions wait.

@@ -50,7 +50,7 @@ func claims(t *testing.T, c redis.UniversalClient) {
 		})
 		k.Advance(31 * time.Second)
 	}
-	statetest.Await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	statetest.Await(t, "the run to be parked", func() bool { return score(t, s, state.Runs, string(run.ID)).IsZero() })
 	requireParked(t, d, state.ParkedItem{
 		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.Now(),
 	})
@@ -95,8 +95,8 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	for n := 1; n <= 3; n++ {
 		wait(t, "an attempt", released)
 		want := k.Now().Add(time.Duration(n) * time.Minute)
-		statetest.Await(t, "what became of it", func() bool { return !score(t, c, s, state.Runs, string(run.ID)).Before(want) })
-		requireScore(t, c, s, state.Runs, string(run.ID), want)
+		statetest.Await(t, "what became of it", func() bool { return !score(t, s, state.Runs, string(run.ID)).Before(want) })
+		requireScore(t, s, state.Runs, string(run.ID), want)
 		k.Advance(time.Duration(n) * time.Minute)
 	}
 	wait(t, "the last attempt", released)
@@ -104,7 +104,7 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 		return c.HGet(t.Context(), s.Prefix()+":{p02}:attempts", "runs|"+string(run.ID)).Val() == "4"
 	})
 	k.Advance(time.Minute)
-	statetest.Await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	statetest.Await(t, "the run to be parked", func() bool { return score(t, s, state.Runs, string(run.ID)).IsZero() })
 	requireParked(t, d, state.ParkedItem{
 		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.Now(),
 	})
@@ -120,11 +120,10 @@ func unmoved(t *testing.T, c redis.UniversalClient) {
 	k := newClock()
 	calm := openStore(t, c, k.Now)
 	run := commitRun(t, calm, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
-	at := score(t, c, calm, state.Runs, string(run.ID))
+	at := score(t, calm, state.Runs, string(run.ID))
 	run.Status = agentrun.RunWaiting
 	run = commitRun(t, calm, run)
-	dues := calm.Prefix() + ":{p02}:due:runs"
-	require.NoError(t, c.ZAdd(t.Context(), dues, redis.Z{Score: float64(at.UnixMicro()), Member: string(run.ID)}).Err())
+	require.NoError(t, calm.MakeDue(t.Context(), 2, state.Runs, string(run.ID), at))
 
 	// Between what the loop reads of the run and what it writes, the run becomes
 	// one that is due.

@@ -31,7 +31,7 @@ func cuttable(t *testing.T, c redis.UniversalClient, h statetest.Harm) (out redi
 	t.Helper()
 	if behind, ok := c.(*held); ok {
 		out, cut = statetest.Cuttable(t, behind.UniversalClient, h)
-		return &held{UniversalClient: out, durability: behind.durability, replicas: behind.replicas}, cut
+		return behind.through(out), cut
 	}
 	return statetest.Cuttable(t, c, h)
 }
@@ -95,7 +95,7 @@ func lostReplies(t *testing.T, c redis.UniversalClient) {
 		}
 		o.armed.Store(true)
 		require.NoError(t, s.CommitMemo(t.Context(), string(opens.Batch.ID), "cards", nil, 0, 1))
-		require.Empty(t, due(t, c, s, state.Cards))
+		require.Empty(t, due(t, s, state.Cards))
 	}
 }
 
@@ -121,7 +121,7 @@ func repeated(t *testing.T, c redis.UniversalClient) {
 		return later(time.Hour)
 	})
 	statetest.Await(t, "it to be sent again", func() bool { return sent.Load() == 2 })
-	requireScore(t, c, s, state.Cards, id, k.Now().Add(time.Hour))
+	requireScore(t, s, state.Cards, id, k.Now().Add(time.Hour))
 	require.EqualValues(t, 1, begun.Load())
 	require.Equal(t, state.Counts{Delayed: 1}, d.Counts()[state.Cards])
 }

@@ -26,7 +26,8 @@ func sweepID(partition int) string { return approvals.NewID("idle", partition, "
 // thread that is used again stays in the index until [Retention] looks at it.
 func putIdle(ch *change, p partition, thread string, since, now time.Time) {
 	ch.zadd(p.idle(), thread, scoreOf(since))
-	ch.write("ZADD", string(p.due(Removals)), "NX", scoreOf(now.Add(longestLook)).String(), sweepID(p.n))
+	due := p.due(Removals)
+	ch.write("ZADD", string(due.key), "NX", due.stored(scoreOf(now.Add(longestLook))).String(), due.member(sweepID(p.n)))
 }
 
 // idleThreads returns at most limit threads of a partition that are idle since then

@@ -30,28 +30,29 @@ func putInbox(ch *change, p partition, before, b approvals.Batch) {
 	was, is := before.Concerns(), b.Concerns()
 	for _, k := range was {
 		if _, still := slices.BinarySearch(is, k); !still {
-			ch.zrem(p.list(k), place(before))
+			ch.delist(p.list(k), place(before))
 		}
 	}
 	for _, k := range is {
 		// An older version does not know the list of what is in doubt.
 		if _, already := slices.BinarySearch(was, k); !already || k == approvals.Doubtful {
-			ch.zadd(p.list(k), place(b), sameScore)
+			ch.enlist(p.list(k), place(b))
 		}
 	}
 	had, has := before.Deciders(), b.Deciders()
 	for _, u := range slices.Sorted(maps.Keys(had)) {
 		if _, still := has[u]; !still {
-			ch.zrem(p.decided(u), string(b.ID))
+			ch.zrem(p.decided(u).key, p.decided(u).member(string(b.ID)))
 		}
 	}
 	for _, u := range slices.Sorted(maps.Keys(has)) {
 		if at, already := had[u]; already && at.Equal(has[u]) {
 			continue
 		}
-		ch.zadd(p.decided(u), string(b.ID), scoreOf(has[u]))
+		d := p.decided(u)
+		ch.zadd(d.key, d.member(string(b.ID)), scoreOf(has[u]))
 		if b.ID[len(b.ID)-1]%trimmed == 0 {
-			ch.ztrim(p.decided(u), decidedKept)
+			ch.ztrim(d.key, decidedKept)
 		}
 	}
 }
@@ -61,11 +62,14 @@ func putInbox(ch *change, p partition, before, b approvals.Batch) {
 // however many batches were opened in one microsecond.
 const sameScore score = 1
 
-// place is the member that stands for a batch in a list: when it was opened, in
-// as many digits as the largest score has, and its id. Neither ever changes.
+// place is that of a batch in a list: when it was opened, in microseconds since 1970, always
+// odd and of as many digits, and its id. Neither ever changes.
 func place(b approvals.Batch) string {
-	return fmt.Sprintf("%016d|%s", scoreOf(b.OpenedAt), b.ID)
+	const latest = 1<<53 - 1
+	return placeAt(uint64(min(max(b.OpenedAt.UnixMicro(), 0), latest)|1), string(b.ID)) //nolint:gosec // it is not negative
 }
+
+func placeAt(opened uint64, id string) string { return fmt.Sprintf("%016d|%s", opened, id) }
 
 func isPlace(s string) bool {
 	at, id, ok := strings.Cut(s, "|")
@@ -76,11 +80,6 @@ func isPlace(s string) bool {
 func batchAt(place string) string {
 	_, id, _ := strings.Cut(place, "|")
 	return id
-}
-
-// ztrim keeps the members with the highest scores.
-func (c *change) ztrim(k zsetKey, keep int) {
-	c.write("ZREMRANGEBYRANK", string(k), 0, -keep-1)
 }
 
 // Inbox returns a page of the batches that are on any of these lists, each
@@ -124,14 +123,14 @@ func (s *Store) Inbox(ctx context.Context, keys []approvals.ListKey, after appro
 func (s *Store) places(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int,
 ) (first []string, next approvals.Cursor, err error) {
 	lists := s.lists(keys)
-	read := make(map[zsetKey][]string)
+	read := make(map[listOf][]string)
 	for _, most := range []int{min(limit+1, max(16, limit/8)), limit + 1} { // one more says whether there is more
 		if err := s.readLists(ctx, lists, read, after, most); err != nil {
 			return nil, "", err
 		}
 		first = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(read))...))))
-		lists = slices.DeleteFunc(lists, func(k zsetKey) bool {
-			got := read[k]
+		lists = slices.DeleteFunc(lists, func(l listOf) bool {
+			got := read[l]
 			return len(got) < most || len(first) > limit && got[most-1] >= first[limit]
 		})
 	}
@@ -142,34 +141,40 @@ func (s *Store) places(ctx context.Context, keys []approvals.ListKey, after appr
 	return first, next, nil
 }
 
-// lists are the keys of these lists in all partitions, those of a partition together.
-func (s *Store) lists(keys []approvals.ListKey) []zsetKey {
-	var all []zsetKey
+// A listOf is a list in a partition.
+type listOf struct {
+	partition int
+	listIndex
+}
+
+// lists are these lists in all partitions, those of a partition together.
+func (s *Store) lists(keys []approvals.ListKey) []listOf {
+	var all []listOf
 	for n := range approvals.Partitions {
 		for _, k := range keys {
-			all = append(all, s.partition(n).list(k))
+			all = append(all, listOf{n, s.partition(n).list(k)})
 		}
 	}
 	return all
 }
 
 // readLists reads the first places after the cursor of each list.
-func (s *Store) readLists(ctx context.Context, lists []zsetKey, into map[zsetKey][]string, after approvals.Cursor, most int) error {
+func (s *Store) readLists(ctx context.Context, lists []listOf, into map[listOf][]string, after approvals.Cursor, most int) error {
 	if len(lists) == 0 {
 		return nil
 	}
-	from := "-"
-	if after != "" {
-		from = "(" + string(after)
-	}
 	pipe := s.client.Pipeline()
 	read := make([]*redis.StringSliceCmd, len(lists))
-	for i, k := range lists {
-		read[i] = pipe.ZRangeByLex(ctx, string(k), &redis.ZRangeBy{Min: from, Max: "+", Count: int64(most)})
+	for i, l := range lists {
+		read[i] = l.after(ctx, pipe, string(after), most)
 	}
 	_, err := pipe.Exec(ctx)
-	for i, k := range lists {
-		into[k] = read[i].Val()
+	for i, l := range lists {
+		places := read[i].Val()
+		for at, member := range places {
+			places[at] = l.place(l.partition, member)
+		}
+		into[l] = places
 	}
 	return err
 }
@@ -184,7 +189,7 @@ func (s *Store) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, e
 	pipe := s.client.Pipeline()
 	var parts []*redis.IntCmd
 	for _, l := range s.lists(keys) {
-		parts = append(parts, pipe.ZCard(ctx, string(l)))
+		parts = append(parts, l.length(ctx, pipe))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("count what is on lists: %w", err)
@@ -200,7 +205,8 @@ func (s *Store) Lengths(ctx context.Context, keys []approvals.ListKey) ([]int, e
 // is forgotten.
 func (s *Store) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
 	last := func(a, b redis.Z) int { return cmp.Compare(b.Score, a.Score) }
-	ids, _, err := s.ranked(ctx, redis.Pipeliner.ZRevRangeWithScores, func(p partition) zsetKey { return p.decided(user) }, last, limit)
+	ids, _, err := s.ranked(ctx, redis.Pipeliner.ZRevRangeWithScores, func(p partition) zsetKey { return p.decided(user).key },
+		func(p partition, member string) string { return p.decided(user).id(p.n, member) }, last, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list what %s decided: %w", user, err)
 	}
@@ -215,9 +221,10 @@ func (s *Store) Decided(ctx context.Context, user approvals.UserID, limit int) (
 }
 
 // ranked returns the first members, at most limit, of a sorted set of all partitions, and
-// their scores. read reads the first of one partition in the same order.
+// their scores. read reads the first of one partition in the same order, and id says which
+// document a member stands for.
 func (s *Store) ranked(ctx context.Context, read func(pipe redis.Pipeliner, ctx context.Context, key string, from, to int64) *redis.ZSliceCmd,
-	of func(partition) zsetKey, order func(a, b redis.Z) int, limit int,
+	of func(partition) zsetKey, id func(p partition, member string) string, order func(a, b redis.Z) int, limit int,
 ) (ids []string, at []score, err error) {
 	if limit <= 0 {
 		return nil, nil, nil
@@ -231,13 +238,16 @@ func (s *Store) ranked(ctx context.Context, read func(pipe redis.Pipeliner, ctx 
 		return nil, nil, err
 	}
 	var found []redis.Z
-	for _, l := range lists {
-		found = append(found, l.Val()...)
+	for n, l := range lists {
+		for _, z := range l.Val() {
+			member, _ := z.Member.(string)
+			found = append(found, redis.Z{Member: id(s.partition(n), member), Score: z.Score})
+		}
 	}
 	slices.SortStableFunc(found, order)
 	for _, z := range found[:min(limit, len(found))] {
-		id, _ := z.Member.(string)
-		ids, at = append(ids, id), append(at, score(z.Score))
+		of, _ := z.Member.(string)
+		ids, at = append(ids, of), append(at, score(z.Score))
 	}
 	return ids, at, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -51,13 +52,13 @@ func dump(t *testing.T, c redis.UniversalClient, s *state.Store) map[string]any 
 }
 
 // due returns the members of a kind in all partitions, due or not.
-func due(t *testing.T, c redis.UniversalClient, s *state.Store, k state.Kind) []string {
+func due(t *testing.T, s *state.Store, k state.Kind) []string {
 	t.Helper()
 	var out []string
-	for _, key := range keys(t, c, s) {
-		if strings.HasSuffix(key, "}:due:"+string(k)) {
-			out = append(out, c.ZRange(context.WithoutCancel(t.Context()), key, 0, -1).Val()...)
-		}
+	for n := range approvals.Partitions {
+		all, err := s.AllDue(context.WithoutCancel(t.Context()), n, k)
+		require.NoError(t, err)
+		out = append(out, all...)
 	}
 	return out
 }

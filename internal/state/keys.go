@@ -36,12 +36,13 @@ const (
 
 // A partition makes the keys of one partition; all of them are in one slot.
 type partition struct {
-	n    int
-	base string // "countersign:{p17}:"
+	n     int
+	base  string // "countersign:{p17}:"
+	apart bool   // see [apart]
 }
 
 func (s *conn) partition(n int) partition {
-	return partition{n: n, base: s.prefix + ":" + hashTags[n] + ":"}
+	return partition{n: n, base: s.prefix + ":" + hashTags[n] + ":", apart: s.apart}
 }
 
 // pattern matches the keys of all partitions that end in rest, and none of an installation
@@ -89,7 +90,6 @@ func (p partition) parkedRuns() zsetKey        { return zsetKey(p.base + "parked
 func (p partition) idle() zsetKey              { return zsetKey(p.base + "idle") }
 func (p partition) facts() streamKey           { return streamKey(p.base + "facts") }
 func (p partition) layout() stringKey          { return stringKey(p.base + "layout") }
-func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }
 func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }
 func (p partition) parked() hashKey            { return hashKey(p.base + "parked") }
 func (p partition) sheet(id string) hashKey    { return hashKey(p.base + "sheet:" + id) }
@@ -97,12 +97,22 @@ func (p partition) ledger(u approvals.UserID) hashKey {
 	return hashKey(p.base + "ledger:" + string(u))
 }
 
-func (p partition) list(k approvals.ListKey) zsetKey {
-	return zsetKey(p.base + "list:" + string(k))
+func (p partition) due(k Kind) dueIndex {
+	if p.apart {
+		return dueIndex{zsetKey(p.base + "due:" + string(k)), k, true}
+	}
+	return dueIndex{zsetKey(p.base + "due"), k, false}
 }
 
-func (p partition) decided(u approvals.UserID) zsetKey {
-	return zsetKey(p.base + "decided:" + string(u))
+func (p partition) list(k approvals.ListKey) listIndex {
+	if p.apart {
+		return listIndex{zsetKey(p.base + "list:" + string(k)), k, true}
+	}
+	return listIndex{zsetKey(p.base + "list"), k, false}
+}
+
+func (p partition) decided(u approvals.UserID) decidedIndex {
+	return decidedIndex{zsetKey(p.base + "decided:" + string(u)), p.apart}
 }
 
 func (p partition) memo(surface, id string) hashKey {
@@ -132,15 +142,19 @@ func splitItem(field string) (Kind, string) {
 	return Kind(k), id
 }
 
-// A score is a point in time in a sorted set: microseconds since 1970, always
-// odd. Conditions compare scores as text, and an odd integer below 2^53 is
-// written digit by digit by every server, where 1.7e15 may become just that.
+// A score is a point in time in a sorted set: microseconds since 1970, in steps of 20,
+// and one more. So it is odd: conditions compare scores as text, and an odd integer below
+// 2^53 is written digit by digit by every server, where 1.7e15 may become just that. What
+// older versions have stored may be any odd number.
 type score int64
 
-const maxScore = 1<<53 - 1
+const (
+	scoreSteps = 2 * timeSteps
+	maxScore   = (1<<kindBits-1)/2*scoreSteps + 1
+)
 
 func scoreOf(t time.Time) score {
-	return score(min(max(t.UnixMicro(), 0), maxScore) | 1)
+	return score(min(max(t.UnixMicro(), 0)/scoreSteps*scoreSteps+1, maxScore))
 }
 
 func (s score) String() string  { return strconv.FormatInt(int64(s), 10) }

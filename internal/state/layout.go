@@ -13,50 +13,105 @@ import (
 )
 
 // ErrLayout says that the store was laid out by a program with another number of
-// partitions. Ids have their partition in them, and a sweep looks at all partitions
-// that there are, so work in the others would never be found.
-var ErrLayout = errors.New("the store has another number of partitions than this program")
+// partitions, or by a newer one that stores the indexes in another way. Ids have their
+// partition in them, and a sweep looks at all partitions that there are, so work in the
+// others would never be found.
+var ErrLayout = errors.New("the store has a layout that this program does not know")
 
 // ErrEmptied says that what [Store.LayOut] stored is not in Redis any more, and so
 // presumably nothing that was stored before.
 var ErrEmptied = errors.New("redis does not hold what this process stored at its start: it was emptied, or is another one")
 
-// checkLayout compares the number of partitions with the one that is stored, if one
-// is.
+// ErrConverting says that a change of the layout was begun and not finished.
+var ErrConverting = errors.New("the layout of the store is being changed, or that was interrupted: bot admin convert finishes it")
+
+// The layouts, as they are stored.
+var (
+	// apart is the layout of older versions: each kind of due work and each list has a
+	// sorted set of its own. A store keeps it until [Store.Convert], so that replicas of
+	// older versions can work on it.
+	apart = strconv.Itoa(approvals.Partitions)
+	// converting is that of a store that is being changed from apart to joined.
+	converting = apart + "+"
+	// joined is the layout of new stores.
+	joined = apart + "/2"
+)
+
+// checkLayout takes the layout that is stored, and that of new stores if none is. [Open]
+// calls it, and [conn.LayOut], before anything else uses the store.
 func (s *conn) checkLayout(ctx context.Context) error {
-	if err := s.Holds(ctx); !errors.Is(err, ErrEmptied) {
+	stored, err := s.layout(ctx)
+	if err != nil && !errors.Is(err, ErrEmptied) {
 		return err
 	}
+	s.apart = stored == apart
 	return nil
+}
+
+// layout returns the layout that is stored, if this program knows it.
+func (s *conn) layout(ctx context.Context) (string, error) {
+	stored, err := s.client.Get(ctx, string(s.partition(0).layout())).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", ErrEmptied
+	case err != nil:
+		return "", fmt.Errorf("read how the store is laid out: %w", err)
+	case stored != apart && stored != converting && stored != joined:
+		return "", fmt.Errorf("%w: %.20q, not %q", ErrLayout, stored, joined)
+	}
+	return stored, nil
 }
 
 // Holds reports with [ErrEmptied] that Redis has lost everything since LayOut, and with
-// [ErrLayout] that it holds what another program stored.
+// [ErrLayout] that it holds what another program stored, or has another layout than this
+// process works in.
 func (s *conn) Holds(ctx context.Context) error {
-	stored, err := s.client.Get(ctx, string(s.partition(0).layout())).Result()
-	if errors.Is(err, redis.Nil) {
-		return ErrEmptied
+	stored, err := s.layout(ctx)
+	if err == nil && (stored == apart) != s.apart {
+		err = fmt.Errorf("%w: it was changed to %q while this process works", ErrLayout, stored)
 	}
-	if err != nil {
-		return fmt.Errorf("read how the store is laid out: %w", err)
-	}
-	if stored != strconv.Itoa(approvals.Partitions) {
-		return fmt.Errorf("%w: %.20q, not %d", ErrLayout, stored, approvals.Partitions)
-	}
-	return nil
+	return err
 }
 
-// LayOut stores the number of partitions, which [Open] compares from then on. A
-// process that will write calls it once. It is an error if Redis does not permit a
-// command of a change.
+// LayOut stores the layout of this version if the store is new, which [Open] compares from
+// then on. A process that will write calls it once, before it works. It is an error if
+// Redis does not permit a command of a change.
 func (s *conn) LayOut(ctx context.Context) error {
-	if err := s.client.SetNX(ctx, string(s.partition(0).layout()), strconv.Itoa(approvals.Partitions), 0).Err(); err != nil {
+	if err := s.label(ctx); err != nil {
 		return fmt.Errorf("store how the store is laid out: %w", err)
 	}
 	if err := s.checkPermissions(ctx); err != nil {
 		return err
 	}
-	return s.checkLayout(ctx)
+	stored, err := s.layout(ctx)
+	if err != nil {
+		return err
+	}
+	if stored == converting {
+		return ErrConverting
+	}
+	if s.apart = stored == apart; s.apart {
+		s.log.InfoContext(ctx, "the store has the layout of older versions, in which a decision costs more of Redis; bot admin convert changes it while no replica runs")
+	}
+	return nil
+}
+
+// label stores the layout if none is stored: that of this version, unless the store is that
+// of a version which did not say how it is laid out.
+func (s *conn) label(ctx context.Context) error {
+	_, err := s.layout(ctx)
+	if !errors.Is(err, ErrEmptied) {
+		return err
+	}
+	held, err := s.heldApart(ctx, dueApart, listApart)
+	if err != nil {
+		return err
+	}
+	is := joined
+	if len(held) > 0 {
+		is = apart
+	}
+	return s.client.SetNX(ctx, string(s.partition(0).layout()), is, 0).Err()
 }
 
 // checkPermissions asks whether Redis permits the commands of the scripts. Before 7.0 it

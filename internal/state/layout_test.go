@@ -31,7 +31,7 @@ func TestAStoreWithOtherPartitionsIsRefused(t *testing.T) {
 	require.NoError(t, open())
 	require.NoError(t, c.Set(t.Context(), s.Prefix()+":{p00}:layout", "128", 0).Err())
 	require.ErrorIs(t, open(), state.ErrLayout)
-	require.ErrorContains(t, open(), `"128", not 64`)
+	require.ErrorContains(t, open(), `"128", not "64/2"`)
 	require.ErrorIs(t, s.LayOut(t.Context()), state.ErrLayout)
 }
 
@@ -117,7 +117,7 @@ func TestAChangeThatIsNotPermittedAnyMoreStoresNothing(t *testing.T) {
 			k.Advance(time.Minute)
 			require.NoError(t, s.Writable(ctx), rights[0])
 			require.NoError(t, s.CommitBatch(ctx, change), rights[0])
-			require.False(t, score(t, server.Client, s, state.Cards, string(change.Batch.ID)).IsZero(), "its card is due")
+			require.False(t, score(t, s, state.Cards, string(change.Batch.ID)).IsZero(), "its card is due")
 		}
 		require.Positive(t, refused, "none of the changes needs %s", rights[1])
 	}

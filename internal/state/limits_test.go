@@ -24,7 +24,7 @@ func limits(t *testing.T, c redis.UniversalClient) {
 		d := state.NewDue(s, state.DueOptions{Sweep: never})
 		for _, k := range state.Kinds() {
 			got := make(chan bool, 10)
-			require.NoError(t, c.ZAdd(t.Context(), fmt.Sprintf("%s:{p07}:due:%s", s.Prefix(), k), redis.Z{Score: 1, Member: "any-07-id"}).Err())
+			require.NoError(t, s.MakeDue(t.Context(), 7, k, "any-07-id", time.Time{}))
 			work(t, d, k, func(ctx context.Context, _ string) error {
 				_, has := ctx.Deadline()
 				got <- has
@@ -49,8 +49,8 @@ func limits(t *testing.T, c redis.UniversalClient) {
 			return fmt.Errorf("%w, because %w", later(0), ctx.Err())
 		}})
 		require.ErrorIs(t, wait(t, "the end of the first", ended), context.DeadlineExceeded)
-		statetest.Await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.Now().Add(time.Second)) })
-		requireScore(t, c, s, state.Cards, id, k.Now().Add(time.Minute))
+		statetest.Await(t, "what became of it", func() bool { return score(t, s, state.Cards, id).After(k.Now().Add(time.Second)) })
+		requireScore(t, s, state.Cards, id, k.Now().Add(time.Minute))
 		require.Equal(t, state.Counts{Failed: 1}, d.Counts()[state.Cards])
 		k.Advance(time.Minute + time.Second)                      // it is stored to the microsecond
 		statetest.Await(t, "the end of the second", func() bool { // a wake-up may be lost
@@ -62,7 +62,7 @@ func limits(t *testing.T, c redis.UniversalClient) {
 				return false
 			}
 		})
-		statetest.Await(t, "it to be parked", func() bool { return score(t, c, s, state.Cards, id).IsZero() })
+		statetest.Await(t, "it to be parked", func() bool { return score(t, s, state.Cards, id).IsZero() })
 		requireParked(t, d, state.ParkedItem{Kind: state.Cards, ID: id, Reason: "timeout", Attempts: 2, Since: k.Now()})
 	})
 }

@@ -130,40 +130,51 @@ func lists(t *testing.T, c redis.UniversalClient) {
 	}
 	requireLists(t, c, s, all)
 	for _, k := range keys(t, c, s) {
-		require.NotContains(t, k, "}:list:", "a settled batch is on no list")
+		require.NotContains(t, k, "}:list", "a settled batch is on no list")
 	}
 }
 
 func requireLists(t *testing.T, c redis.UniversalClient, s *state.Store, all map[approvals.BatchID]approvals.Batch) {
 	t.Helper()
 	want, got := make(map[string][]string), make(map[string][]string)
+	type listed struct {
+		partition int
+		list      approvals.ListKey
+	}
+	lists := make(map[string]listed)
 	for id, b := range all {
 		n, err := approvals.Partition(string(id))
 		require.NoError(t, err)
 		base := fmt.Sprintf("%s:{p%02d}:", s.Prefix(), n)
 		for _, k := range b.Concerns() {
-			want[base+"list:"+string(k)] = append(want[base+"list:"+string(k)], string(id))
+			list := fmt.Sprintf("%02d %s", n, k)
+			want[list] = append(want[list], string(id))
+			lists[list] = listed{n, k}
 		}
 		for u, at := range b.Deciders() {
-			want[base+"decided:"+string(u)] = append(want[base+"decided:"+string(u)], fmt.Sprint(id, at.UnixMicro()|1))
+			want[base+"decided:"+string(u)] = append(want[base+"decided:"+string(u)], fmt.Sprint(id, at.UnixMicro()+1))
 		}
 	}
+	members := 0
 	for _, k := range keys(t, c, s) {
-		_, isList := cutKey(k, "list:")
-		_, isDecided := cutKey(k, "decided:")
-		if !isList && !isDecided {
+		if _, is := cutKey(k, "list"); is {
+			members += int(c.ZCard(t.Context(), k).Val())
+		}
+		if _, is := cutKey(k, "decided:"); !is {
 			continue
 		}
 		for _, z := range c.ZRangeWithScores(t.Context(), k, 0, -1).Val() {
 			member, _ := z.Member.(string)
-			if isList {
-				_, id, _ := strings.Cut(member, "|")
-				got[k] = append(got[k], id)
-				continue
-			}
-			got[k] = append(got[k], fmt.Sprint(member, int64(z.Score)))
+			got[k] = append(got[k], fmt.Sprint(strings.TrimPrefix(member, "="), int64(z.Score)))
 		}
 	}
+	for name, l := range lists {
+		ids, err := s.Listed(t.Context(), l.partition, l.list)
+		require.NoError(t, err)
+		got[name] = ids
+		members -= len(ids)
+	}
+	require.Zero(t, members, "nothing else is listed")
 	for _, lists := range []map[string][]string{want, got} {
 		for _, l := range lists {
 			slices.Sort(l)

@@ -83,6 +83,9 @@ func newLoop(d *Due, t Task, a *lane) *loop {
 	}
 }
 
+// due is the index of the loop's work in a partition.
+func (l *loop) due(partition int) dueIndex { return l.d.store.partition(partition).due(l.task.Kind) }
+
 func (l *loop) run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -235,9 +238,7 @@ func (l *loop) look(ctx context.Context) bool {
 			continue
 		}
 		if dirty {
-			found[n] = pipe.ZRangeByScoreWithScores(ctx, string(s.partition(n).due(l.task.Kind)), &redis.ZRangeBy{
-				Min: "-inf", Max: scoreOf(now.Add(horizon)).String(), Count: limit,
-			})
+			found[n] = l.due(n).until(ctx, pipe, scoreOf(now.Add(horizon)), limit)
 		}
 	}
 	if pipe.Len() == 0 || !l.agrees(ctx) {
@@ -254,7 +255,7 @@ func (l *loop) look(ctx context.Context) bool {
 	l.d.alive(l.task.Kind)
 	for n, cmd := range found {
 		if cmd != nil {
-			l.take(n, cmd.Val(), now)
+			l.take(n, l.due(n).entries(n, cmd.Val()), now)
 			// There may be more behind the limit, so look again once these are begun.
 			l.dirty[n] = l.soon[n] == 0 && int64(len(cmd.Val())) == limit
 		}
@@ -264,26 +265,24 @@ func (l *loop) look(ctx context.Context) bool {
 }
 
 // take puts what is due of the first entries of a partition into the queue.
-func (l *loop) take(partition int, first []redis.Z, now time.Time) {
+func (l *loop) take(partition int, first []entry, now time.Time) {
 	l.soon[partition] = 0
-	for _, z := range first {
-		id, _ := z.Member.(string)
-		at := score(z.Score)
-		if at > scoreOf(now) {
-			l.soon[partition] = at
+	for _, e := range first {
+		if e.at > scoreOf(now) {
+			l.soon[partition] = e.at
 			break
 		}
-		switch begun, is := l.inflight[id]; {
-		case is && begun != at:
-			l.inflight[id] = moved
+		switch begun, is := l.inflight[e.id]; {
+		case is && begun != e.at:
+			l.inflight[e.id] = moved
 		case is:
-		case l.awaited.find(id) != nil: // it may have been moved by work that is not awaited
-			l.awaited.found(entry{partition, id, at}, now)
+		case l.awaited.find(e.id) != nil: // it may have been moved by work that is not awaited
+			l.awaited.found(e, now)
 		default:
-			l.queue = append(l.queue, entry{partition, id, at})
+			l.queue = append(l.queue, e)
 		}
 	}
-	if due := len(first) > 0 && score(first[0].Score) <= scoreOf(now); !due && l.rests[partition].times > 0 {
+	if due := len(first) > 0 && first[0].at <= scoreOf(now); !due && l.rests[partition].times > 0 {
 		l.rests[partition] = rest{} // someone else has done it
 		l.d.kept(l.task.Kind, partition)
 	}

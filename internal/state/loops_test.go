@@ -57,7 +57,7 @@ func ends(t *testing.T, c redis.UniversalClient) {
 			require.EqualValues(t, done, d.Counts()[state.Runs].Done)
 			requireParked(t, d)
 			require.Zero(t, d.Counts()[state.Runs].Failed, "being stopped is no failure")
-			require.False(t, score(t, c, s, state.Runs, string(run.ID)).IsZero(), "the next process does it")
+			require.False(t, score(t, s, state.Runs, string(run.ID)).IsZero(), "the next process does it")
 			require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{
 				{ID: run.ID, Status: agentrun.RunFailed, Version: 1},
 			}}))
@@ -147,7 +147,7 @@ func storm(t *testing.T, c redis.UniversalClient) {
 	}
 	wg.Wait()
 	failed.Range(func(id, err any) bool { require.Fail(t, "a commit failed", "%v: %v", id, err); return false })
-	statetest.Await(t, "everything to be drawn", func() bool { return len(due(t, c, first, state.Cards)) == 0 })
+	statetest.Await(t, "everything to be drawn", func() bool { return len(due(t, first, state.Cards)) == 0 })
 	for n := range documents {
 		drawn, _, err := first.Memo(t.Context(), string(ids{n}.batch("b")), "cards")
 		require.NoError(t, err)
@@ -192,6 +192,6 @@ func backlog(t *testing.T, c redis.UniversalClient) {
 		}
 		return draw(ctx, s, id)
 	})
-	statetest.Await(t, "the backlog to be done", func() bool { return len(due(t, c, s, state.Cards)) == 0 })
+	statetest.Await(t, "the backlog to be done", func() bool { return len(due(t, s, state.Cards)) == 0 })
 	require.LessOrEqual(t, most.Load(), int64(3))
 }

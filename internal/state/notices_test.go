@@ -40,7 +40,7 @@ func notices(t *testing.T, c redis.UniversalClient) {
 			opens := openBatch(t, ids{12}.batch("b"), ids{12}.run("r"), 1, time.Time{})
 			id := string(opens.Batch.ID)
 			require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-			requireScore(t, c, s, state.Notices, id, time.Time{})
+			requireScore(t, s, state.Notices, id, time.Time{})
 			k.Advance(time.Minute)
 			events := []approvals.Event{approvals.Retracted{}}
 			if step.fact != nil {
@@ -50,10 +50,10 @@ func notices(t *testing.T, c redis.UniversalClient) {
 			next.Version = 2
 			require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: opens.Batch, Batch: next, Events: events}))
 			if !step.due {
-				requireScore(t, c, s, state.Notices, id, time.Time{})
+				requireScore(t, s, state.Notices, id, time.Time{})
 				return
 			}
-			requireScore(t, c, s, state.Notices, id, k.Now())
+			requireScore(t, s, state.Notices, id, k.Now())
 		})
 	}
 
@@ -64,16 +64,16 @@ func notices(t *testing.T, c redis.UniversalClient) {
 		opens.Batch.Participants = people
 		id := string(opens.Batch.ID)
 		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
-		requireScore(t, c, s, state.Notices, id, k.Now())
+		requireScore(t, s, state.Notices, id, k.Now())
 		require.NoError(t, s.CommitMemo(t.Context(), id, "notices", []byte("told"), 0, 1))
-		requireScore(t, c, s, state.Notices, id, time.Time{})
+		requireScore(t, s, state.Notices, id, time.Time{})
 		k.Advance(time.Minute)
 		next := opens.Batch
 		next.Version = 2
 		require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{
 			Before: opens.Batch, Batch: next, Events: []approvals.Event{approvals.Amended{}},
 		}))
-		requireScore(t, c, s, state.Notices, id, k.Now())
+		requireScore(t, s, state.Notices, id, k.Now())
 	})
 
 	t.Run("they are told of the batch as it stands", func(t *testing.T) {
@@ -91,15 +91,15 @@ func notices(t *testing.T, c redis.UniversalClient) {
 		at := k.Now()
 		k.Advance(time.Minute)
 		require.NoError(t, s.CommitBatch(ctx, decide(t, reminded, approvals.Approve, "")))
-		requireScore(t, c, s, state.Notices, id, at)
+		requireScore(t, s, state.Notices, id, at)
 		require.NoError(t, s.CommitMemo(ctx, id, "notices", []byte("v2"), 0, 2))
-		requireScore(t, c, s, state.Notices, id, at)
+		requireScore(t, s, state.Notices, id, at)
 		told, _, err := s.Memo(ctx, id, "notices")
 		require.NoError(t, err)
 		require.Equal(t, "v2", string(told), "who was told is kept although the batch has moved on")
 		require.NoError(t, s.CommitMemo(ctx, id, "notices", []byte("v3"), 1, 3))
-		requireScore(t, c, s, state.Notices, id, time.Time{})
-		require.Contains(t, due(t, c, s, state.Cards), id, "the card is another surface's")
+		requireScore(t, s, state.Notices, id, time.Time{})
+		require.Contains(t, due(t, s, state.Cards), id, "the card is another surface's")
 	})
 }
 
@@ -122,7 +122,7 @@ func rungs(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &opens}))
 	b, told := opens.Batch, time.Time{}
 	for _, next := range []time.Time{hour(2), hour(3), hour(4), hour(8)} {
-		requireScore(t, c, s, state.Deadlines, string(id), next)
+		requireScore(t, s, state.Deadlines, string(id), next)
 		k.Advance(next.Sub(k.Now()))
 		var cmd approvals.Command = approvals.Climb{At: k.Now()}
 		expires := next.Equal(hour(8))
@@ -136,9 +136,9 @@ func rungs(t *testing.T, c redis.UniversalClient) {
 		if !expires { // the card alone says that it has expired
 			told = next
 		}
-		requireScore(t, c, s, state.Notices, string(id), told)
+		requireScore(t, s, state.Notices, string(id), told)
 	}
-	requireScore(t, c, s, state.Deadlines, string(id), time.Time{})
+	requireScore(t, s, state.Deadlines, string(id), time.Time{})
 	stored, err := s.Batch(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, b, stored)

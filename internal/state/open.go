@@ -78,6 +78,7 @@ type conn struct {
 	prefix string
 	now    func() time.Time
 	log    *slog.Logger
+	apart  bool         // the layout of the store is [apart]; never changed once it is used
 	ahead  atomic.Int64 // by how many nanoseconds the clock of this process was ahead of the store's, see [Clock]
 
 	barrier barrier

@@ -47,9 +47,9 @@ func (d *Due) parkAfter(ctx context.Context, t Task, e entry, reason string, n i
 	}
 	p := d.store.partition(e.partition)
 	ch := d.change(p)
-	ch.wantScore(p.due(k), e.id, e.at)
+	ch.wantDue(p.due(k), e.id, e.at)
 	ch.wantField(p.attempts(), item(k, e.id), counted)
-	ch.zrem(p.due(k), e.id)
+	ch.notDue(p.due(k), e.id)
 	ch.hdel(p.attempts(), item(k, e.id))
 	ch.hset(p.parked(), item(k, e.id), record)
 	if err := d.store.apply(ctx, ch); err != nil {
@@ -108,7 +108,7 @@ func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
 // cannot be read are apart, with their ids and the times from which they are parked.
 func (s *Store) ParkedRuns(ctx context.Context, limit int) (runs []agentrun.Run, unreadable []ParkedItem, err error) {
 	first := func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) }
-	ids, since, err := s.ranked(ctx, redis.Pipeliner.ZRangeWithScores, partition.parkedRuns, first, limit)
+	ids, since, err := s.ranked(ctx, redis.Pipeliner.ZRangeWithScores, partition.parkedRuns, func(_ partition, run string) string { return run }, first, limit)
 	var docs []*redis.SliceCmd
 	if err == nil {
 		docs, err = s.readEach(ctx, ids, partition.run)
@@ -142,6 +142,9 @@ func (s *Store) ParkedRuns(ctx context.Context, limit int) (runs []agentrun.Run,
 // item that is not parked is [approvals.ErrNotFound].
 func (d *Due) Unpark(ctx context.Context, k Kind, id string) error {
 	s := d.store
+	if !isKind(k) {
+		return fmt.Errorf("%w: there is no kind of work %q", approvals.ErrInvalid, k)
+	}
 	p, err := s.partitionOf(id)
 	if err != nil {
 		return err

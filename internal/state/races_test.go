@@ -52,7 +52,7 @@ func races(t *testing.T, c redis.UniversalClient) {
 			end <- outcome
 			require.NoError(t, wait(t, "the other commit", raced))
 			require.Equal(t, id, wait(t, "the handler of the new state", begun))
-			requireScore(t, c, calm, state.Cards, id, k.Now())
+			requireScore(t, calm, state.Cards, id, k.Now())
 			requireParked(t, d)
 			require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p21}:attempts").Val())
 			require.NoError(t, calm.CommitMemo(t.Context(), id, string(state.Cards), nil, 0, 2))

@@ -124,7 +124,7 @@ func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 			k.Advance(longest)
 			statetest.Await(t, "the word that it is over", func() bool { return log.of(returns) == 1 })
 			for _, id := range batches {
-				statetest.Await(t, "what became of "+id, func() bool { return score(t, c, s, state.Cards, id).After(k.Now()) })
+				statetest.Await(t, "what became of "+id, func() bool { return score(t, s, state.Cards, id).After(k.Now()) })
 			}
 			require.Equal(t, 1, log.of(stops))
 			require.Equal(t, 1, log.of(returns))

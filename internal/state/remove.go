@@ -197,7 +197,7 @@ func final(s agentrun.Status) bool {
 // wantNoWork: nothing is to be done about the document, and nothing was given up.
 func (c *change) wantNoWork(p partition, kinds []Kind, id string) {
 	for _, k := range kinds {
-		c.wantNoMember(p.due(k), id)
+		c.wantNotDue(p.due(k), id)
 		c.wantField(p.parked(), item(k, id), "")
 	}
 }
@@ -220,7 +220,7 @@ func partOfBatch(p partition, b approvals.Batch) part {
 		},
 		documents: func(ch *change) {
 			for _, user := range slices.Sorted(maps.Keys(b.Deciders())) {
-				ch.zrem(p.decided(user), id)
+				ch.zrem(p.decided(user).key, p.decided(user).member(id))
 			}
 			ch.unlink(string(p.batch(id)))
 		},

@@ -99,8 +99,7 @@ func (w *past) draw() {
 			if k == state.Removals {
 				continue
 			}
-			due := fmt.Sprintf("%s:{p%02d}:due:%s", w.s.Prefix(), n, k)
-			ids, err := w.c.ZRange(ctx, due, 0, -1).Result()
+			ids, err := w.s.AllDue(ctx, n, k)
 			require.NoError(w.t, err)
 			for _, id := range ids {
 				if k != state.Webhooks {
@@ -108,7 +107,7 @@ func (w *past) draw() {
 					require.NoError(w.t, err)
 					require.NoError(w.t, w.s.CommitMemo(ctx, id, string(k), []byte("{}"), version, 0))
 				}
-				require.NoError(w.t, w.c.ZRem(ctx, due, id).Err())
+				require.NoError(w.t, w.s.MakeUndue(ctx, n, k, id))
 			}
 		}
 	}
@@ -147,8 +146,15 @@ func (w *past) forget() {
 			}
 		}
 	}
-	for _, key := range append(w.keys(":idle"), w.keys(":due:removals")...) {
+	for _, key := range w.keys(":idle") {
 		require.NoError(w.t, w.c.Del(ctx, key).Err())
+	}
+	for n := range approvals.Partitions {
+		ids, err := w.s.AllDue(ctx, n, state.Removals)
+		require.NoError(w.t, err)
+		for _, id := range ids {
+			require.NoError(w.t, w.s.MakeUndue(ctx, n, state.Removals, id))
+		}
 	}
 }
 
@@ -213,7 +219,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		w.k.Advance(w.age)
 		w.sweep()
 		for _, key := range w.keys("") {
-			require.Regexp(t, `:(facts|due:removals)$`, key)
+			require.Regexp(t, `:(facts|due|due:removals|layout)$`, key)
 		}
 		after, err := c.XLen(t.Context(), facts[0]).Result()
 		require.NoError(t, err)
@@ -325,7 +331,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 			w.sweep()
 			require.Empty(t, w.keys(":memo:"))
 			for _, key := range w.keys("") {
-				require.Regexp(t, `:(facts|due:removals)$`, key)
+				require.Regexp(t, `:(facts|due|due:removals|layout)$`, key)
 			}
 		}
 	})
@@ -357,7 +363,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		w.k.Advance(w.age)
 		w.sweep()
 		for _, key := range w.keys("") {
-			require.Regexp(t, `:(facts|due:removals|memo:removals:idle.*)$`, key)
+			require.Regexp(t, `:(facts|due|due:removals|layout|memo:removals:idle.*)$`, key)
 		}
 		w.search() // again, and there is nothing to find
 	})

@@ -92,7 +92,7 @@ func (d *Due) kept(k Kind, partition int) {
 // commits have moved the item and this is one read.
 func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	k := t.Kind
-	at, ok, err := d.scoreAt(ctx, k, e)
+	at, ok, err := d.store.scoreAt(ctx, k, e.id)
 	if err != nil || !ok {
 		return verdict{}, err
 	}
@@ -113,7 +113,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 		return verdict{}, err
 	}
 	ch := newRepeatable(p)
-	ch.wantScore(p.due(k), e.id, e.at)
+	ch.wantDue(p.due(k), e.id, e.at)
 	ch.wantVersion(doc, fieldVersion, version)
 	w := newDueChanges(d.store, p, ch)
 	if next.IsZero() {
@@ -160,7 +160,7 @@ func (d *Due) derive(ctx context.Context, k Kind, id string) (at time.Time, vers
 func (d *Due) move(ctx context.Context, k Kind, e entry, wait time.Duration) (verdict, error) {
 	p := d.store.partition(e.partition)
 	ch := newRepeatable(p)
-	ch.wantScore(p.due(k), e.id, e.at)
+	ch.wantDue(p.due(k), e.id, e.at)
 	next := d.putOff(ch, p, k, e, d.store.now(), wait)
 	if err := d.store.apply(ctx, ch); err != nil {
 		return verdict{again: true}, err
@@ -173,7 +173,7 @@ func (d *Due) move(ctx context.Context, k Kind, e entry, wait time.Duration) (ve
 // happens often: one of their sweeps finds the item if this process dies.
 func (d *Due) putOff(ch *change, p partition, k Kind, e entry, now time.Time, wait time.Duration) score {
 	e.at = scoreOf(now.Add(wait))
-	ch.zadd(p.due(k), e.id, e.at)
+	ch.due(p.due(k), e.id, e.at)
 	if w, ok := (wake{kind: k}).with(e, wait); ok && w.later != 0 {
 		ch.publish(d.store.conn, w)
 	}
@@ -185,15 +185,15 @@ func (d *Due) fail(ctx context.Context, t Task, e entry, cause error) (verdict, 
 	k := t.Kind
 	p := d.store.partition(e.partition)
 	pipe := d.store.client.Pipeline()
-	score0 := pipe.ZScore(ctx, string(p.due(k)), e.id)
+	score0 := p.due(k).score(ctx, pipe, e.id)
 	counted := pipe.HGet(ctx, string(p.attempts()), item(k, e.id))
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return verdict{}, err
 	}
 	now := d.store.now()
-	at := score(score0.Val())
-	if errors.Is(score0.Err(), redis.Nil) || (at != e.at && at <= scoreOf(now)) {
-		return verdict{again: at != 0}, nil // done, or made due again meanwhile
+	gone, at := errors.Is(score0.Err(), redis.Nil), p.due(k).at(score0.Val())
+	if gone || (at != e.at && at <= scoreOf(now)) {
+		return verdict{again: !gone}, nil // done, or made due again meanwhile
 	}
 	before, _ := counted.Int()
 	n := before + 1
@@ -205,7 +205,7 @@ func (d *Due) fail(ctx context.Context, t Task, e entry, cause error) (verdict, 
 		return d.parkAfter(ctx, t, e, reason, n, counted.Val(), log)
 	}
 	ch := d.change(p)
-	ch.wantScore(p.due(k), e.id, at)
+	ch.wantDue(p.due(k), e.id, at)
 	ch.wantField(p.attempts(), item(k, e.id), counted.Val())
 	ch.hset(p.attempts(), item(k, e.id), n)
 	v := verdict{}
@@ -253,17 +253,6 @@ func (d *Due) park(ctx context.Context, t Task, e entry, reason string) verdict 
 
 func (d *Due) change(p partition) *change {
 	return newChange(p, p.request("due", newRequest(housekeeper)), time.Minute)
-}
-
-// scoreAt reads where an item stands now.
-func (d *Due) scoreAt(ctx context.Context, k Kind, e entry) (score, bool, error) {
-	f, err := ask(ctx, d.store.conn, func(c redis.Cmdable) *redis.FloatCmd {
-		return c.ZScore(ctx, string(d.store.partition(e.partition).due(k)), e.id)
-	}).Result()
-	if errors.Is(err, redis.Nil) {
-		return 0, false, nil
-	}
-	return score(f), err == nil, err
 }
 
 // reasonOf is a word for an error, for records that must hold no text of it.

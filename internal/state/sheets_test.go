@@ -61,7 +61,7 @@ func sheets(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, shown, got)
 	key := sheetKey(t, s)
 	require.Equal(t, 24*time.Hour, c.PTTL(ctx, key).Val().Round(time.Minute))
-	require.Empty(t, due(t, c, s, state.Sheets))
+	require.Empty(t, due(t, s, state.Sheets))
 
 	submit := func(s approvals.Sheet) approvals.Sheet {
 		next, err := s.Submit(approvals.Submission{Request: "r", By: ann(), Ticked: []int{1}, At: k.Now()})
@@ -94,31 +94,31 @@ func sheets(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	require.Equal(t, submitted, got)
 	require.Negative(t, c.PTTL(ctx, key).Val(), "what is submitted stays")
-	requireScore(t, c, s, state.Sheets, string(sheetID), k.Now())
+	requireScore(t, s, state.Sheets, string(sheetID), k.Now())
 
 	held, err := submitted.Claim("w", k.Now(), k.Now().Add(time.Minute))
 	require.NoError(t, err)
 	attempts := strings.Replace(key, "sheet:"+string(sheetID), "attempts", 1)
 	require.NoError(t, c.HSet(ctx, attempts, "sheets|"+string(sheetID), 3).Err())
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Before: submitted, Sheet: held}))
-	requireScore(t, c, s, state.Sheets, string(sheetID), k.Now().Add(time.Minute))
+	requireScore(t, s, state.Sheets, string(sheetID), k.Now().Add(time.Minute))
 	require.Equal(t, "3", c.HGet(ctx, attempts, "sheets|"+string(sheetID)).Val(), "a claim is no success")
 	half, err := held.Record("w", k.Now().Add(time.Hour), []approvals.LineResult{{Line: 0, Outcome: approvals.LineSigned}})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Before: held, Sheet: half}))
-	requireScore(t, c, s, state.Sheets, string(sheetID), k.Now().Add(time.Hour))
+	requireScore(t, s, state.Sheets, string(sheetID), k.Now().Add(time.Hour))
 	require.Empty(t, c.HGet(ctx, attempts, "sheets|"+string(sheetID)).Val(), "getting on is")
-	require.Empty(t, due(t, c, s, state.Answers))
+	require.Empty(t, due(t, s, state.Answers))
 	done, err := half.Record("w", k.Now(), []approvals.LineResult{
 		{Line: 1, Outcome: approvals.LineSigned}, {Line: 2, Outcome: approvals.LineSkipped, Why: approvals.WhyStale},
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitSheet(ctx, approvals.SheetCommit{Before: half, Sheet: done}))
-	require.Empty(t, due(t, c, s, state.Sheets))
-	requireScore(t, c, s, state.Answers, string(sheetID), k.Now())
+	require.Empty(t, due(t, s, state.Sheets))
+	requireScore(t, s, state.Answers, string(sheetID), k.Now())
 	require.Equal(t, 30*24*time.Hour, c.PTTL(ctx, key).Val().Round(time.Minute))
 	require.NoError(t, s.CommitMemo(ctx, string(sheetID), string(state.Answers), []byte("said"), 0, done.Version))
-	require.Empty(t, due(t, c, s, state.Answers))
+	require.Empty(t, due(t, s, state.Answers))
 }
 
 func sheetKey(t *testing.T, s *state.Store) string {
@@ -173,7 +173,7 @@ func bulk(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	statetest.Await(t, "nothing to be left", func() bool {
 		k.Advance(time.Second) // a worker that lost its connection holds the sheet for a while
-		return len(due(t, c, s, state.Sheets))+len(due(t, c, s, state.Answers)) == 0
+		return len(due(t, s, state.Sheets))+len(due(t, s, state.Answers)) == 0
 	})
 	require.Equal(t, "{91 [] 89 0}", wait(t, "the answer", answered))
 	require.Empty(t, answered, "said once")
@@ -245,7 +245,7 @@ func bulkCrashes(t *testing.T, c redis.UniversalClient) {
 				require.ErrorIs(t, err, errCrash)
 			}
 			k.Advance(time.Minute)
-			for _, id := range due(t, c, calm, state.Sheets) {
+			for _, id := range due(t, calm, state.Sheets) {
 				require.NoError(t, newBulk(calm, "heir", k.Now).Work(t.Context(), approvals.SheetID(id)))
 			}
 			got, err := calm.Sheet(t.Context(), sheetID)
@@ -253,8 +253,8 @@ func bulkCrashes(t *testing.T, c redis.UniversalClient) {
 			require.Equal(t, approvals.SheetSummary{Signed: size + 1, NotChosen: size - 1}, got.Summary())
 			require.Equal(t, frozen.Seal, got.Seal)
 			requireSigned(t, calm, batches, []int{1})
-			require.Empty(t, due(t, c, calm, state.Sheets))
-			require.Equal(t, []string{string(sheetID)}, due(t, c, calm, state.Answers))
+			require.Empty(t, due(t, calm, state.Sheets))
+			require.Equal(t, []string{string(sheetID)}, due(t, calm, state.Answers))
 		}
 		if !reached {
 			break

@@ -32,7 +32,7 @@ const (
 // of some of them, so that it costs the server little more than listing the keys.
 func (b Browser) Sizes(ctx context.Context) ([]Size, error) {
 	kinds := map[string]*sample{}
-	err := b.eachKey(ctx, func(key string) bool {
+	err := b.store.eachKey(ctx, "*", func(key string) bool {
 		kind := kindOf(key)
 		if kinds[kind] == nil {
 			kinds[kind] = &sample{}

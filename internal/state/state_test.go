@@ -27,6 +27,15 @@ func TestOnCluster(t *testing.T) {
 	suite(t, statetest.Cluster)
 }
 
+// While replicas of an older version work on a store, those of this one keep its layout.
+func TestInTheLayoutOfOlderVersions(t *testing.T) {
+	t.Parallel()
+	suite(t, func(tb testing.TB) redis.UniversalClient {
+		tb.Helper()
+		return &held{UniversalClient: statetest.Redis(tb), apart: true}
+	})
+}
+
 func TestOnGivenRedis(t *testing.T) {
 	t.Parallel()
 	c, ok := statetest.Addr(t)

@@ -77,7 +77,7 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 			hooked.AddHook(statetest.Hook(fatal.pass))
 			doomed := openStoreAt(t, hooked, k.Now, calm.Prefix())
 			fatal.armed = true
-			found := func(k state.Kind) []string { return due(t, c, calm, k) }
+			found := func(k state.Kind) []string { return due(t, calm, k) }
 			err := process{doomed, opens, clicks, found}.live(t.Context())
 			if fatal.count.Load() >= fatal.at {
 				reached = true
@@ -99,7 +99,7 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 			require.NoError(t, err)
 			require.Len(t, facts, len(opens.Events)+len(one.Events)+len(events))
 			for _, kind := range []state.Kind{state.Runs, state.Resumes, state.Cards, state.Deadlines} {
-				require.Empty(t, due(t, c, calm, kind), kind)
+				require.Empty(t, due(t, calm, kind), kind)
 			}
 		}
 		if !reached {

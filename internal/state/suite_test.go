@@ -71,6 +71,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"ledger":       ledger,
 		"timed":        timed,
 		"removals":     removals,
+		"converts":     converts,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}
@@ -82,6 +83,13 @@ type held struct {
 	redis.UniversalClient
 	durability state.Durability
 	replicas   int
+	apart      bool // the stores have the layout of older versions
+}
+
+// through is the same with another client.
+func (h held) through(c redis.UniversalClient) *held {
+	h.UniversalClient = c
+	return &h
 }
 
 func newClock() *statetest.Clock {
@@ -101,6 +109,9 @@ func openStoreAt(t *testing.T, c redis.UniversalClient, now func() time.Time, pr
 	o := state.Options{Client: c, Prefix: prefix, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if behind, ok := c.(*held); ok {
 		o.Client, o.Durability, o.Replicas = behind.UniversalClient, behind.durability, behind.replicas
+		if behind.apart {
+			require.NoError(t, state.SetApart(t.Context(), behind.UniversalClient, prefix))
+		}
 	}
 	s, err := state.Open(t.Context(), o)
 	require.NoError(t, err)

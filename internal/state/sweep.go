@@ -139,7 +139,8 @@ func (s *sweeper) sweep(ctx context.Context, partitions []int) error {
 			continue
 		}
 		for pair := range slices.Chunk(firsts, 2) {
-			found[pair[0]-1].first(partitions[i], score(pair[1]), now)
+			n := pair[0] - 1
+			found[n].first(partitions[i], s.loops[n].due(partitions[i]).at(float64(pair[1])), now)
 		}
 	}
 	for i, l := range s.loops {
@@ -163,15 +164,17 @@ func (s *sweeper) ask(ctx context.Context, partitions []int, now time.Time, run 
 	if len(partitions) == 0 {
 		return nil, nil
 	}
-	until := scoreOf(now.Add(horizon)).String()
+	until := scoreOf(now.Add(horizon))
 	pipe := s.d.store.client.Pipeline()
 	answers := make([]*redis.Cmd, len(partitions))
 	for i, n := range partitions {
-		keys := make([]string, len(s.loops))
+		keys, args := make([]string, len(s.loops)), []any{s.d.store.wakes(), probeMessage(n, s.d.store.works.id)}
 		for j, l := range s.loops {
-			keys[j] = string(s.d.store.partition(n).due(l.task.Kind))
+			due := l.due(n)
+			keys[j] = string(due.key)
+			args = append(args, due.from(), due.to(until))
 		}
-		answers[i] = run(ctx, pipe, keys, until, s.d.store.wakes(), probeMessage(n, s.d.store.works.id))
+		answers[i] = run(ctx, pipe, keys, args...)
 	}
 	_, err := pipe.Exec(ctx)
 	return answers, err

@@ -55,7 +55,7 @@ func sweeps(t *testing.T, c redis.UniversalClient) {
 		for i, k := range state.Kinds() {
 			id := string(ids{i}.batch("b"))
 			want[found{k, id}] = true
-			require.NoError(t, c.ZAdd(t.Context(), fmt.Sprintf("%s:{p%02d}:due:%s", s.Prefix(), i, k), redis.Z{Score: 1, Member: id}).Err())
+			require.NoError(t, s.MakeDue(t.Context(), i, k, id, time.Time{}))
 			tasks = append(tasks, state.Task{Kind: k, Limit: time.Minute, Reconcile: func(_ context.Context, id string) error {
 				got <- found{k, id}
 				return later(time.Hour)
@@ -78,7 +78,7 @@ func sweeps(t *testing.T, c redis.UniversalClient) {
 		for n := range 3 {
 			forget(t, c)
 			batch := string(ids{n}.batch("b"))
-			require.NoError(t, c.ZAdd(t.Context(), fmt.Sprintf("%s:{p%02d}:due:cards", s.Prefix(), n), redis.Z{Score: 1, Member: batch}).Err())
+			require.NoError(t, s.MakeDue(t.Context(), n, state.Cards, batch, time.Time{}))
 			require.Equal(t, batch, wait(t, "the sweep", got))
 		}
 	})
@@ -91,7 +91,7 @@ func sweeps(t *testing.T, c redis.UniversalClient) {
 		})
 		for n := range 3 { // the first sweeps are those of the beginning
 			batch := string(ids{n}.batch("b"))
-			require.NoError(t, c.ZAdd(t.Context(), fmt.Sprintf("%s:{p%02d}:due:cards", s.Prefix(), n), redis.Z{Score: 1, Member: batch}).Err())
+			require.NoError(t, s.MakeDue(t.Context(), n, state.Cards, batch, time.Time{}))
 			require.Equal(t, batch, wait(t, "the sweep", got))
 		}
 	})
@@ -106,7 +106,7 @@ func (d deaf) Subscribe(ctx context.Context, _ ...string) *redis.PubSub {
 
 func deafened(c redis.UniversalClient) redis.UniversalClient {
 	if behind, ok := c.(*held); ok {
-		return &held{UniversalClient: deaf{behind.UniversalClient}, durability: behind.durability, replicas: behind.replicas}
+		return behind.through(deaf{behind.UniversalClient})
 	}
 	return deaf{c}
 }

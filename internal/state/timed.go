@@ -46,12 +46,20 @@ func (s *Store) CommitTimed(ctx context.Context, id, surface string, data []byte
 // Timed returns the ids of a partition that are due in the kind of work, now or
 // later, the earliest first. What is parked is not among them.
 func (s *Store) Timed(ctx context.Context, surface string, partition int) ([]string, error) {
+	if !isKind(Kind(surface)) {
+		return nil, fmt.Errorf("%w: there is no kind of work %q", approvals.ErrInvalid, surface)
+	}
 	if partition < 0 || partition >= approvals.Partitions {
 		return nil, fmt.Errorf("%w: there is no partition %d", approvals.ErrInvalid, partition)
 	}
-	all, err := s.client.ZRange(ctx, string(s.partition(partition).due(Kind(surface))), 0, -1).Result()
+	due := s.partition(partition).due(Kind(surface))
+	found, err := due.until(ctx, s.client, maxScore, -1).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("list what is due in %s: %w", surface, err)
+	}
+	var all []string
+	for _, e := range due.entries(partition, found) {
+		all = append(all, e.id)
 	}
 	return all, nil
 }

@@ -22,14 +22,14 @@ func timed(t *testing.T, c redis.UniversalClient) {
 	const kind = string(state.Webhooks)
 	later := k.Now().Add(time.Hour)
 	require.NoError(t, s.CommitTimed(ctx, id, kind, []byte("one"), 0, later))
-	requireScore(t, c, s, state.Webhooks, id, later)
+	requireScore(t, s, state.Webhooks, id, later)
 	data, version, err := s.Memo(ctx, id, kind)
 	require.NoError(t, err)
 	require.Equal(t, "one", string(data))
 	require.Equal(t, int64(1), version)
 
 	require.ErrorIs(t, s.CommitTimed(ctx, id, kind, []byte("lost"), 0, k.Now()), approvals.ErrConflict)
-	requireScore(t, c, s, state.Webhooks, id, later)
+	requireScore(t, s, state.Webhooks, id, later)
 
 	require.NoError(t, s.CommitTimed(ctx, other, kind, []byte("y"), 0, later.Add(-time.Minute)))
 	all, err := s.Timed(ctx, kind, 5)
@@ -37,7 +37,7 @@ func timed(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, []string{other, id}, all)
 
 	require.NoError(t, s.CommitTimed(ctx, id, kind, []byte("two"), 1, time.Time{}))
-	requireScore(t, c, s, state.Webhooks, id, time.Time{})
+	requireScore(t, s, state.Webhooks, id, time.Time{})
 
 	require.ErrorIs(t, s.CommitTimed(ctx, id, "cards", nil, 0, later), approvals.ErrInvalid, "its document is a batch")
 	_, err = s.Timed(ctx, kind, approvals.Partitions)
@@ -56,5 +56,5 @@ func timed(t *testing.T, c redis.UniversalClient) {
 		return err
 	})
 	require.Equal(t, id, wait(t, "the memo", begun))
-	requireScore(t, c, s, state.Webhooks, id, k.Now().Add(time.Minute))
+	requireScore(t, s, state.Webhooks, id, k.Now().Add(time.Minute))
 }

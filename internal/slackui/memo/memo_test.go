@@ -42,7 +42,11 @@ func drawers(t *testing.T) (due func() bool, wait func(time.Duration), l Notes[d
 		nil, []approvals.Deferral{{Call: approvals.ToolCall{ID: "c", Name: "look", Args: []byte(`{}`)}}})
 	require.NoError(t, err)
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Batch: b, Events: events}))
-	due = func() bool { return client.ZScore(t.Context(), "countersign:{p07}:due:cards", batch).Err() == nil }
+	due = func() bool {
+		at, err := s.DueAt(t.Context(), state.Cards, batch)
+		require.NoError(t, err)
+		return !at.IsZero()
+	}
 	return due, func(d time.Duration) { now = now.Add(d) }, Notes[document]{Memos: s, Surface: "cards", Now: clock}
 }
 
