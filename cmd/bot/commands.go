@@ -228,6 +228,15 @@ limits how fast that goes; the bot must be running.`,
 			example: "bot admin redraw --config config.yaml",
 		},
 		{
+			name: "convert", short: "Converts the store of an older version.", run: adminConvert,
+			about: `
+Changes how an older version laid out its store in Redis to the layout of this
+one, in which a decision costs less of Redis. Stop all replicas first; nothing
+is lost if it is interrupted and run again. Older versions do not start on the
+store afterwards.`,
+			example: "bot admin convert --config config.yaml",
+		},
+		{
 			name: "abandon", short: "Ends a run that cannot continue.", run: adminAbandon,
 			about: `
 Ends a parked run for good. The bot says so in its thread, which can be used

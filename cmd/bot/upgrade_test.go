@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 var upgrades = flag.Bool("upgrades", false, "build older versions, upgrade them while people decide, and go back to them")
@@ -41,6 +43,8 @@ var olders = []older{
 	{"7e98d5506fe9ccc2c81d7837cce8b0f4b0a097d7", true, true},
 	// From before calls in doubt were on a list of their own.
 	{"b59f9e5d1c4b5b4aa71fb7f58339a18bab0faa70", true, true},
+	// From before due work and lists were stored together.
+	{"c502e6211a4fca5e7457962614ea08674b1792b2", true, true},
 }
 
 func (o older) String() string { return o.commit[:8] }
@@ -113,6 +117,36 @@ func (r *rollout) become(path string, first func()) {
 	}
 }
 
+// convert ends all bots, converts their store, and starts those of this version.
+func (r *rollout) convert(path string) {
+	r.t.Helper()
+	_, err := r.admin("convert")
+	require.ErrorIs(r.t, err, state.ErrInUse)
+	older := map[*unit]*output{}
+	for _, u := range r.bots {
+		u.mu.Lock() // until then it is not started again
+		older[u] = u.log
+		_ = u.cmd.Process.Signal(syscall.SIGTERM)
+		<-u.gone
+	}
+	statetest.Await(r.t, "the conversion", func() bool {
+		_, err = r.admin("convert")
+		return !errors.Is(err, state.ErrInUse) // Redis may notice a moment later that a bot has gone
+	})
+	require.NoError(r.t, err)
+	r.records, r.client = r.fleet.records()
+	for _, u := range r.bots {
+		u.path = path
+		u.mu.Unlock()
+	}
+	r.until("the other version", func() bool {
+		return !slices.ContainsFunc(r.bots, func(u *unit) bool {
+			path, log := u.process()
+			return log == older[u] || !listens(path, log)
+		})
+	})
+}
+
 var warnings = regexp.MustCompile(`level=(?:WARN|ERROR) msg=("[^"]*"|\S+).*`)
 
 // asks has people and the agent ask for something more. Of all that was asked for, people
@@ -164,7 +198,8 @@ const columns = "from\tway\tin Slack\telsewhere\tlost\tdoubled\tin doubt\trepeat
 // Replicas are upgraded one by one while people ask and decide: before, in each mixture,
 // and after. Then replicas of this version, whose requests wait, go back to the older one
 // in the same way, and forth again. An older version that can read these requests ends
-// them. One that can't leaves them as they are, and does what is asked for anew.
+// them. One that can't leaves them as they are, and does what is asked for anew. At last all
+// replicas are stopped while requests wait, their store is converted, and others start.
 func TestAnUpgradeOfOneReplicaAfterTheOtherLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	if !*upgrades {
@@ -187,7 +222,8 @@ func TestAnUpgradeOfOneReplicaAfterTheOtherLosesAndDoublesNothing(t *testing.T) 
 				_, _ = fmt.Fprintln(rows, r.ends(from, "upgrade"))
 			})
 			t.Run("back, and forth again", func(t *testing.T) {
-				r := newRollout(t, now, now)
+				r := newRollout(t, before, now)
+				r.become(now, func() {})
 				r.become(before, r.asks)
 				r.asks()
 				if from.goesOn {
@@ -201,6 +237,18 @@ func TestAnUpgradeOfOneReplicaAfterTheOtherLosesAndDoublesNothing(t *testing.T) 
 				r.decides(r.all)
 				r.agent.decides()
 				_, _ = fmt.Fprintln(rows, r.ends(from, "back, and forth again"))
+			})
+			t.Run("converted", func(t *testing.T) {
+				r := newRollout(t, before, now)
+				for range 2 {
+					r.asks()
+				}
+				r.convert(now)
+				require.Equal(t, "64/2", r.client.Get(t.Context(), r.records.Prefix()+":{p00}:layout").Val())
+				r.asks()
+				r.decides(r.all)
+				r.agent.decides()
+				_, _ = fmt.Fprintln(rows, r.ends(from, "converted"))
 			})
 		})
 	}
