@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -28,15 +29,15 @@ const (
 	doubtfulAll  = 1000
 )
 
-// Backlog reads what waits, in one round trip, and in another one if calls are in doubt.
-// It is for people and alerts: the parts are not of one moment.
+// Backlog reads what waits, in one round trip, and in others if calls are in doubt or if
+// much work is due. It is for people and alerts: the parts are not of one moment.
 func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 	s := d.store
 	now := s.now()
 	pipe := s.client.Pipeline()
 	var waiting, parkedRuns []*redis.IntCmd
 	var first, parked, doubtful []*redis.StringSliceCmd
-	due := map[Kind][]*redis.ZSliceCmd{}
+	var due dueReads
 	for n := range approvals.Partitions {
 		p := s.partition(n)
 		all := p.list(approvals.Everything)
@@ -45,9 +46,7 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 		doubtful = append(doubtful, p.list(approvals.Doubtful).after(ctx, pipe, "", doubtfulHere))
 		parkedRuns = append(parkedRuns, pipe.ZCard(ctx, string(p.parkedRuns())))
 		parked = append(parked, pipe.HKeys(ctx, string(p.parked())))
-		for _, k := range Kinds() {
-			due[k] = append(due[k], p.due(k).until(ctx, pipe, scoreOf(now), 1))
-		}
+		due.first(ctx, pipe, p, scoreOf(now))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Backlog{}, fmt.Errorf("read the backlog: %w", err)
@@ -69,14 +68,68 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 			out.Parked[k]++
 		}
 	}
-	for k, sets := range due {
-		for n, set := range sets {
-			for _, e := range s.partition(n).due(k).entries(n, set.Val()) {
-				out.OldestDue[k] = earlier(out.OldestDue[k], e.at.time())
+	out.OldestDue, err = due.oldest(ctx, s.client, now)
+	return out, wrap(err, "read what is due")
+}
+
+// dueReads read since when the first entry of each kind is due.
+type dueReads []dueRead
+
+// A dueRead has asked for entries of one kind in a partition, or of any kind if the kind is
+// empty.
+type dueRead struct {
+	partition
+	kind  Kind
+	found *redis.ZSliceCmd
+}
+
+// dueAtOnce is how many entries of a partition are read at once, of whatever kinds.
+const dueAtOnce = 32
+
+// first asks for the first entries of a partition.
+func (d *dueReads) first(ctx context.Context, pipe redis.Pipeliner, p partition, now score) {
+	if !p.apart {
+		*d = append(*d, dueRead{p, "", pipe.ZRangeWithScores(ctx, string(p.due("").key), 0, dueAtOnce)})
+		return
+	}
+	d.each(ctx, pipe, p, now)
+}
+
+// each asks for the first entry of each kind in a partition.
+func (d *dueReads) each(ctx context.Context, pipe redis.Pipeliner, p partition, now score) {
+	for _, k := range Kinds() {
+		*d = append(*d, dueRead{p, k, p.due(k).until(ctx, pipe, now, 1)})
+	}
+}
+
+// oldest returns since when the first entry of each kind is due that is due now. Where a
+// partition has more than what was read, it asks for each kind.
+func (d dueReads) oldest(ctx context.Context, client redis.UniversalClient, now time.Time) (map[Kind]time.Time, error) {
+	var more dueReads
+	pipe, oldest := client.Pipeline(), map[Kind]time.Time{}
+	for _, r := range d {
+		if r.kind == "" && len(r.found.Val()) > dueAtOnce {
+			more.each(ctx, pipe, r.partition, scoreOf(now))
+			continue
+		}
+		for _, z := range r.found.Val() {
+			k := cmp.Or(r.kind, kindAt(z.Score))
+			if at := r.due(k).at(z.Score); k != "" && at <= scoreOf(now) {
+				oldest[k] = earlier(oldest[k], at.time())
 			}
 		}
 	}
-	return out, nil
+	if len(more) == 0 {
+		return oldest, nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	of, err := more.oldest(ctx, client, now)
+	for k, at := range of {
+		oldest[k] = earlier(oldest[k], at)
+	}
+	return oldest, err
 }
 
 // inDoubt counts the calls in doubt of the batches on these lists. A batch that an older

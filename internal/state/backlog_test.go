@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,16 @@ func TestTheBacklogSaysWhatWaitsAndSinceWhen(t *testing.T) {
 	require.EqualValues(t, 1, now.ParkedRuns)
 	require.WithinDuration(t, began, now.OldestDue[state.Cards], time.Millisecond)
 	require.NotContains(t, now.OldestDue, state.Deadlines, "they are due in hours")
+
+	for n := range 40 {
+		require.NoError(t, s.MakeDue(t.Context(), 9, state.Replies, string(ids{9}.run(fmt.Sprint("later", n))), k.Now().Add(time.Hour)))
+	}
+	require.NoError(t, s.MakeDue(t.Context(), 9, state.Homes, string(ids{9}.batch("home")), began.Add(-time.Hour)))
+	crowded, err := d.Backlog(t.Context())
+	require.NoError(t, err)
+	now.OldestDue[state.Homes] = crowded.OldestDue[state.Homes]
+	require.WithinDuration(t, began.Add(-time.Hour), crowded.OldestDue[state.Homes], time.Millisecond)
+	require.Equal(t, now.OldestDue, crowded.OldestDue, "however much is due later")
 
 	require.NoError(t, s.CommitBatch(t.Context(), decide(t, first, approvals.Deny, "deny")))
 	work(t, d, state.Cards, func(context.Context, string) error { return errors.New("no") })

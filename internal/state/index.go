@@ -90,7 +90,7 @@ func (d dueIndex) at(stored float64) score {
 // from is the least score of the kind.
 func (d dueIndex) from() string {
 	if d.apart {
-		return "-inf"
+		return "0"
 	}
 	return (kindNumbers[d.kind] << kindBits).String()
 }
@@ -98,7 +98,7 @@ func (d dueIndex) from() string {
 // to is the score of what is due then, or at any time for maxScore.
 func (d dueIndex) to(at score) string {
 	if d.apart && at == maxScore {
-		return "+inf"
+		return strconv.Itoa(1<<53 - 1) // older versions go as far
 	}
 	return d.stored(at).String()
 }

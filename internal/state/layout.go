@@ -148,6 +148,7 @@ func (s *conn) commandsOfChanges() [][]any {
 		{"UNLINK", nothing},
 		{"XADD", text, "*", "f", ""},
 		{"ZADD", text, 0, "m"},
+		{"ZRANGE", nothing, 0, 0},
 		{"ZRANGEBYSCORE", nothing, 0, 0},
 		{"ZREM", nothing, "m"},
 		{"ZREMRANGEBYRANK", nothing, 0, 0},

@@ -160,7 +160,7 @@ func TestPermissionsAreKnownBeforeAnythingIsStored(t *testing.T) {
 			permitted("~*", "&*", "+@all")
 			for _, command := range []string{
 				"eval", "evalsha", "exists", "get", "hdel", "hget", "hmget", "hset", "llen", "persist", "pexpire", "publish", "rpush", "set", "unlink",
-				"xadd", "zadd", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+				"xadd", "zadd", "zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
 			} {
 				_, err := ask("~*", "&*", "+@all", "-"+command)
 				require.ErrorContains(t, err, "redis does not permit "+strings.ToUpper(command), command)

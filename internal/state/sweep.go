@@ -168,10 +168,13 @@ func (s *sweeper) ask(ctx context.Context, partitions []int, now time.Time, run 
 	pipe := s.d.store.client.Pipeline()
 	answers := make([]*redis.Cmd, len(partitions))
 	for i, n := range partitions {
-		keys, args := make([]string, len(s.loops)), []any{s.d.store.wakes(), probeMessage(n, s.d.store.works.id)}
-		for j, l := range s.loops {
+		var keys []string
+		args := []any{s.d.store.wakes(), probeMessage(n, s.d.store.works.id)}
+		for _, l := range s.loops {
 			due := l.due(n)
-			keys[j] = string(due.key)
+			if !slices.Contains(keys, string(due.key)) {
+				keys = append(keys, string(due.key))
+			}
 			args = append(args, due.from(), due.to(until))
 		}
 		answers[i] = run(ctx, pipe, keys, args...)
