@@ -2,7 +2,9 @@ package state_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // The browser lists what is stored, and which of it are runs, without knowing
@@ -62,4 +65,28 @@ func TestBrowseListsNothingOfAnotherInstallation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []state.Place{{Key: prefix + ":{p01}:new", Kind: "new"}}, places, prefix)
 	}
+}
+
+// What sorted sets hold in few bytes is shown in words.
+func TestBrowseShowsWhatIsDueListedAndDecided(t *testing.T) {
+	c, k := statetest.Miniredis(t), newClock()
+	s := openStoreAt(t, c, k.Now, "app")
+	const unique = "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0"
+	open := openBatch(t, ids{7}.batch(unique), ids{7}.run(unique), 2, time.Time{})
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Batch: open.Batch, Events: open.Events, Args: open.Args}))
+	require.NoError(t, s.CommitBatch(t.Context(), decide(t, open.Batch, approvals.Approve, "click")))
+	found, err := state.NewBrowser(s).Contents(t.Context(), []state.Place{
+		{Key: "app:{p07}:due"}, {Key: "app:{p07}:list"}, {Key: "app:{p07}:decided:ann"},
+	}, state.ContentLimits{Entries: 10, Bytes: 100})
+	require.NoError(t, err)
+	shown := make([]string, len(found))
+	for i, f := range found {
+		text, err := json.Marshal(f.Value)
+		require.NoError(t, err)
+		shown[i] = string(text)
+	}
+	batch, opened := "batch-07-"+unique, fmt.Sprint(start0.UnixMicro()|1)
+	require.JSONEq(t, `[{"member":"cards `+batch+`","at":"2026-03-01T09:00:00.000Z"},{"member":"homes `+batch+`","at":"2026-03-01T09:00:00.000Z"}]`, shown[0])
+	require.JSONEq(t, `[{"member":"all `+opened+`|`+batch+`"},{"member":"requester:bo `+opened+`|`+batch+`"},{"member":"user:ann `+opened+`|`+batch+`"}]`, shown[1])
+	require.JSONEq(t, `[{"member":"`+batch+`","at":"2026-03-01T09:00:00.000Z"}]`, shown[2])
 }

@@ -37,7 +37,7 @@ type Source struct {
 
 const (
 	// fresh is how long a backlog is reported that was read: reading it costs
-	// about a thousand cheap commands in one pipeline.
+	// about 400 cheap commands in one pipeline.
 	fresh = 10 * time.Second
 	// scrapeTimeout is how long reading it may take: with what the rest of an answer
 	// takes, less than the five seconds that some scrapers wait.
