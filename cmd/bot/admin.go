@@ -47,10 +47,16 @@ func openAdmin(ctx context.Context, in *call, changes bool) (a admin, args []str
 		c.Redis.Durability = state.None
 	}
 	store, err := openForCommand(ctx, c, e, log)
-	if err == nil && errors.Is(store.Holds(ctx), state.ErrEmptied) {
+	if err != nil {
+		return a, nil, err
+	}
+	switch holds := store.Holds(ctx); {
+	case errors.Is(holds, state.ErrConverting) && in.name != "convert":
+		return a, nil, errors.Join(holds, store.Close())
+	case errors.Is(holds, state.ErrEmptied):
 		_, _ = fmt.Fprintf(in.stderr, "bot: no bot has started on this Redis with the prefix %q; if the configuration of the bot sets redis.prefix, name it with --config\n", store.Prefix())
 	}
-	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge(), configured: *path != "", remote: c.RemoteAgents}, args, err
+	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge(), configured: *path != "", remote: c.RemoteAgents}, args, nil
 }
 
 // administer runs f, which only reads, on the store that the call names.

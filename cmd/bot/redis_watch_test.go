@@ -176,3 +176,23 @@ func TestRedisIsLookedAtWhileTheBotRuns(t *testing.T) {
 	none.run(t.Context())
 	require.Zero(t, none.weak())
 }
+
+// A bot ends once the layout of its store was changed by another process, which cannot find
+// what this one stores: a new process takes the new layout.
+func TestABotEndsWhenTheLayoutOfItsStoreIsChanged(t *testing.T) {
+	t.Parallel()
+	server := statetest.NewInstance(t)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	label := "countersign:{p00}:layout"
+	require.NoError(t, server.Client.Set(t.Context(), label, "64", 0).Err())
+	b := i.bot()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	changed := make(chan error, 1)
+	b.followLayout(ctx, changed)
+	require.Empty(t, changed)
+	require.NoError(t, server.Client.Set(t.Context(), label, "64/2", 0).Err())
+	b.followLayout(t.Context(), changed)
+	require.ErrorIs(t, <-changed, state.ErrLayoutChanged)
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/redisserver"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // How long a stopping bot waits: for requests and commits in flight, then for
@@ -180,6 +183,8 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	}
 	reconcilers.Go(func() { b.reconcile(work) })
 	reconcilers.Go(func() { b.redis.run(work) })
+	changed := make(chan error, 1)
+	reconcilers.Go(func() { b.followLayout(work, changed) })
 	reconcilers.Go(func() { b.follow(work, c.Reload, hup) })
 	if b.reviews != nil {
 		reconcilers.Go(func() { b.reviews.Run(work) })
@@ -197,6 +202,8 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 		err = fmt.Errorf("serve HTTP: %w", err)
 	case err = <-remote.failed():
 		err = fmt.Errorf("serve remote agents: %w", err)
+	case err = <-changed:
+		err = fmt.Errorf("%w; a new process takes the new one", err)
 	case <-ctx.Done():
 		log.InfoContext(ctx, "stopping")
 	}
@@ -217,6 +224,27 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	err = errors.Join(err, b.close(closing))
 	log.InfoContext(ctx, "stopped")
 	return err
+}
+
+// followLayout sends an error once another process has changed the layout of the store. It
+// returns then, or when ctx ends.
+func (b *bot) followLayout(ctx context.Context, changed chan<- error) {
+	for {
+		asking, cancel := context.WithTimeout(ctx, doctor.Timeout)
+		err := b.store.Holds(asking)
+		cancel()
+		if errors.Is(err, state.ErrLayoutChanged) {
+			changed <- err
+			return
+		}
+		next := time.NewTimer(redisLooks*3/4 + rand.N(redisLooks/2)) //nolint:gosec // jitter is no secret
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			return
+		}
+	}
 }
 
 // A gate passes requests to a handler once there is one. Before that it answers

@@ -36,7 +36,8 @@ func (c *checker) checkRedis(ctx context.Context) {
 		return
 	}
 	c.all = append(c.all, JudgeRedis(c.config.Redis, servers)...)
-	switch unknown, err := state.Permissions(ctx, client, c.config.Redis.Prefix); {
+	unknown, err := state.Permissions(ctx, client, c.config.Redis.Prefix)
+	switch {
 	case unknown:
 		c.unknown("permit MULTI and DISCARD to its user for this check", "Redis: whether it permits every command to the bot")
 	case redis.HasErrorPrefix(err, "unknown command"):
@@ -49,6 +50,24 @@ func (c *checker) checkRedis(ctx context.Context) {
 		c.noRedis(err)
 	default:
 		c.fine("Redis: permits every command of a change")
+	}
+	if err == nil {
+		c.checkLayout(ctx, client)
+	}
+}
+
+// checkLayout reports a store in which this version does not work, or on which it takes more
+// of Redis.
+func (c *checker) checkLayout(ctx context.Context, client redis.UniversalClient) {
+	switch older, err := state.CheckLayout(ctx, client, c.config.Redis.Prefix); {
+	case errors.Is(err, state.ErrConverting):
+		c.problem("run bot admin convert, while no replica runs", "Redis: the layout of the store is being changed, or that was interrupted, and no replica starts")
+	case errors.Is(err, state.ErrLayout):
+		c.problem("use the version that made it, or a newer one", "Redis: %s", err)
+	case err != nil:
+		c.noRedis(err)
+	case older:
+		c.fine("Redis: has a store of an older version, which bot admin convert would make faster")
 	}
 }
 

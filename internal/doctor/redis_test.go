@@ -72,6 +72,16 @@ func TestCheckOfRedis(t *testing.T) {
 	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "+xadd", "-multi").Err())
 	require.Contains(t, i.check(), "could not check  Redis: whether it permits every command to the bot")
 	require.Empty(t, client.Keys(t.Context(), "*").Val(), "a check stores nothing")
+	for layout, says := range map[string]string{
+		"64":   "ok               Redis: has a store of an older version, which bot admin convert would make faster",
+		"64+":  "problem          Redis: the layout of the store is being changed, or that was interrupted, and no replica starts",
+		"64/3": `problem          Redis: the store has a layout that this program does not know: "64/3", not "64/2"`,
+	} {
+		require.NoError(t, client.Set(t.Context(), "countersign:{p00}:layout", layout, 0).Err())
+		require.Contains(t, i.check(), says)
+	}
+	require.NoError(t, client.Set(t.Context(), "countersign:{p00}:layout", "64/2", 0).Err())
+	require.NotContains(t, i.check(), "store")
 	i.env["REDIS_URL"] = "unix://bot:hunter33@" + client.Options().Addr
 	found = i.check()
 	require.Contains(t, found, "problem          Redis: answers with an error: WRONGPASS")

@@ -61,7 +61,7 @@ func (d *Due) Backlog(ctx context.Context) (Backlog, error) {
 		out.ParkedRuns += parkedRuns[n].Val()
 		all := s.partition(n).list(approvals.Everything)
 		for _, member := range first[n].Val() {
-			out.OldestWaiting = earlier(out.OldestWaiting, openedAt(all.place(n, member)))
+			out.OldestWaiting = earlier(out.OldestWaiting, openedAt(all.place(member)))
 		}
 		for _, field := range parked[n].Val() {
 			k, _ := splitItem(field)
@@ -138,7 +138,7 @@ func (s *Store) inDoubt(ctx context.Context, lists []*redis.StringSliceCmd) (cal
 	var ids []string
 	for n, l := range lists {
 		for _, member := range l.Val() {
-			ids = append(ids, batchAt(s.partition(n).list(approvals.Doubtful).place(n, member)))
+			ids = append(ids, batchAt(s.partition(n).list(approvals.Doubtful).place(member)))
 		}
 	}
 	batches, err := s.batches(ctx, ids[:min(len(ids), doubtfulAll)])

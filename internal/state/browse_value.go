@@ -74,7 +74,7 @@ func scored(key string, first []redis.Z, all int64) (any, int, bool) {
 			member, at = string(of.kind)+" "+of.id(n, member), of.at(z.Score)
 		case strings.HasSuffix(key, "}:list"):
 			list, _, _ := strings.Cut(member, endOfList)
-			value = append(value, placed{Member: list + " " + listIndex{}.place(n, member)})
+			value = append(value, placed{Member: list + " " + listIndex{partition: n}.place(member)})
 			continue
 		case strings.Contains(key, "}:decided:"):
 			member = longID(n, member)

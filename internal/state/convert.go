@@ -1,12 +1,14 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,49 +21,151 @@ var ErrInUse = errors.New("other processes work on the store: stop all replicas 
 // convertedAtOnce is how many entries one change moves.
 const convertedAtOnce = 400
 
+// How often, and after which time, [Store.Convert] asks who works on the store.
+const aloneTimes = 4
+
+var aloneEvery = 500 * time.Millisecond // a variable for tests
+
 // Convert changes the layout of older versions to that of this one, and returns how many
-// entries it has moved: none if the store has that layout. It is [ErrInUse] while a process
-// works on the store. Nothing may use the store until it has ended; if it was interrupted,
-// it goes on when it is called again. Replicas of older versions do not start on the store
-// from then on.
+// entries it has moved. Nothing may use the store until it has ended: it is [ErrInUse] while
+// a process works on it. If it was interrupted, it goes on when it is called again; until
+// then it is [ErrConverting] to work on the store. Replicas of older versions do not start
+// on it from then on. In a store that has the layout of this version it moves what was
+// stored in the other one by a process that should have been stopped.
 func (s *Store) Convert(ctx context.Context) (entries int, err error) {
 	stored, err := s.layout(ctx)
-	if err != nil || stored == joined {
-		return 0, err
+	if errors.Is(err, ErrEmptied) {
+		if held, err := s.heldApart(ctx, dueApart, listApart); err != nil || len(held) == 0 {
+			return 0, cmp.Or(err, ErrEmptied)
+		}
+		stored, err = apart, s.label(ctx)
 	}
-	others, err := s.atWork(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if others > 0 {
-		return 0, ErrInUse
+	if stored == apart {
+		if err := s.alone(ctx, 1); err != nil {
+			return 0, err
+		}
+		// From now on no process begins: one that has begun is heard of, see [Store.attend].
+		if err := s.relabel(ctx, apart, converting); err != nil {
+			return 0, err
+		}
+		if err := s.alone(ctx, aloneTimes); err != nil {
+			return 0, errors.Join(err, s.relabel(ctx, converting, apart))
+		}
 	}
-	if err := s.relabel(ctx, apart, converting); err != nil {
-		return 0, err
+	entries, err = s.move(ctx)
+	if err != nil {
+		return entries, err
 	}
+	return entries, s.relabel(ctx, converting, joined)
+}
+
+// move moves everything that is in the layout [apart], and confirms that it is durable.
+func (s *Store) move(ctx context.Context) (entries int, err error) {
 	sets, err := s.heldApart(ctx, dueApart, listApart, decidedBy)
 	if err != nil {
 		return 0, err
 	}
+	moved := make(map[int]bool)
 	for _, set := range sets {
 		n, err := set.convert(ctx, s.conn)
 		entries += n
 		if err != nil {
 			return entries, fmt.Errorf("change the layout of %s: %w", set.key, err)
 		}
+		moved[set.n] = moved[set.n] || n > 0
 	}
-	return entries, s.relabel(ctx, converting, joined)
+	for n, any := range moved {
+		if !any {
+			continue
+		}
+		if err := s.confirm(ctx, n, s.barrier); err != nil {
+			return entries, err
+		}
+	}
+	return entries, nil
 }
 
-// atWork returns on how many channels somebody hears of due work, as each process does
-// that works on it. Older versions have one for each kind.
-func (s *conn) atWork(ctx context.Context) (int64, error) {
-	pattern := literal.Replace(s.prefix) + ":wake*"
+// mixed reports whether something is due or listed in the other layout than the one that the
+// store has: a process has gone on that did not hear of the change, or an older copy was
+// restored while processes worked.
+func (s *conn) mixed(ctx context.Context) (bool, error) {
+	pipe := s.client.Pipeline()
+	found := make([]*redis.IntCmd, approvals.Partitions)
+	for n := range found {
+		p := s.partition(n)
+		p.apart = !p.apart
+		keys := []string{string(p.list(approvals.Everything).key), string(p.list(approvals.Doubtful).key)}
+		for _, k := range Kinds() {
+			keys = append(keys, string(p.due(k).key))
+		}
+		found[n] = pipe.Exists(ctx, keys...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return false, fmt.Errorf("look for work in another layout: %w", err)
+	}
+	return slices.ContainsFunc(found, func(c *redis.IntCmd) bool { return c.Val() > 0 }), nil
+}
+
+// attend makes this process heard of by [Store.Convert] before it works, until the store is
+// closed.
+func (s *Store) attend(ctx context.Context) error {
+	if s.present != nil {
+		return nil
+	}
+	sub := s.client.Subscribe(ctx, s.prefix+channelApart)
+	if _, err := sub.Receive(ctx); err != nil {
+		return errors.Join(fmt.Errorf("say that this process works on the store: %w", err), sub.Close())
+	}
+	s.present = sub
+	go func() {
+		for range sub.Channel() { // which connects again after an interruption
+		}
+	}()
+	return nil
+}
+
+// alone is [ErrInUse] if a process works on the store. It asks so many times, because one may
+// be about to connect again.
+func (s *Store) alone(ctx context.Context, times int) error {
+	for n := range times {
+		if n > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(aloneEvery):
+			}
+		}
+		switch others, err := s.heard(ctx, ":wake*"); {
+		case err != nil:
+			return err
+		case others:
+			return ErrInUse
+		}
+	}
+	return nil
+}
+
+// Processes hear on the channel <prefix>:wakes that there is work, and those of older
+// versions on <prefix>:wake:<kind>. One that works in the layout [apart] is heard of on a
+// channel of its own, too.
+const channelApart = ":wakes:apart"
+
+// heard reports whether somebody listens on a channel of the store that matches one of the
+// patterns.
+func (s *conn) heard(ctx context.Context, patterns ...string) (bool, error) {
 	var all atomic.Int64
 	count := func(ctx context.Context, c *redis.Client) error {
-		heard, err := c.PubSubChannels(ctx, pattern).Result()
-		all.Add(int64(len(heard)))
-		return err
+		for _, pattern := range patterns {
+			channels, err := c.PubSubChannels(ctx, literal.Replace(s.prefix)+pattern).Result()
+			if err != nil {
+				return err
+			}
+			all.Add(int64(len(channels)))
+		}
+		return nil
 	}
 	var err error
 	switch c := s.client.(type) {
@@ -72,7 +176,7 @@ func (s *conn) atWork(ctx context.Context) (int64, error) {
 	default:
 		err = fmt.Errorf("%w: a client of the type %T", approvals.ErrInvalid, c)
 	}
-	return all.Load(), wrap(err, "ask who works on the store")
+	return all.Load() > 0, wrap(err, "ask who works on the store")
 }
 
 // relabel stores another layout if this one is stored.
@@ -85,6 +189,11 @@ func (s *Store) relabel(ctx context.Context, from, to string) error {
 		return fmt.Errorf("store how the store is laid out: %w", err)
 	}
 	return nil
+}
+
+// dueBy makes a document due at the latest then.
+func (c *change) dueBy(d dueIndex, id string, at score) {
+	c.write("ZADD", string(d.key), "LT", d.stored(at).String(), d.member(id))
 }
 
 // A setApart is a sorted set of the layout [apart]: of a kind of due work, or of a list, or
@@ -158,7 +267,7 @@ func (a setApart) convert(ctx context.Context, s *conn) (entries int, err error)
 			}
 			switch {
 			case a.due != "":
-				ch.due(to.due(a.due), member, score(z.Score))
+				ch.dueBy(to.due(a.due), member, score(z.Score))
 			case a.list != "":
 				ch.enlist(to.list(a.list), member)
 			default:

@@ -103,10 +103,15 @@ func converts(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, s.LayOut(t.Context()), "it is used as it is")
 		require.Equal(t, "64", layout(t, c, s))
 		require.Equal(t, want, contents(t, s))
+		is, err := state.CheckLayout(t.Context(), c, at)
+		require.NoError(t, err)
+		require.True(t, is)
+		require.NoError(t, s.Close())
+		statetest.Await(t, "the end of the process", func() bool { return len(c.PubSubChannels(t.Context(), at+":*").Val()) == 0 })
 		moved, err := s.Convert(t.Context())
 		require.NoError(t, err)
 		require.Greater(t, moved, 100)
-		require.ErrorIs(t, s.Holds(t.Context()), state.ErrLayout, "it still works in the older one")
+		require.ErrorIs(t, s.Holds(t.Context()), state.ErrLayoutChanged, "it still works in the older one")
 
 		s = openStoreAt(t, c, newClock().Now, at)
 		require.NoError(t, s.LayOut(t.Context()))
@@ -148,6 +153,9 @@ func converts(t *testing.T, c redis.UniversalClient) {
 			again := openStoreAt(t, c, newClock().Now, at)
 			if layout(t, c, again) == "64+" {
 				require.ErrorIs(t, again.LayOut(t.Context()), state.ErrConverting, "a replica would miss what is not moved yet")
+				older, err := state.CheckLayout(t.Context(), c, at)
+				require.ErrorIs(t, err, state.ErrConverting)
+				require.False(t, older)
 			}
 			_, failed := again.Convert(t.Context())
 			require.NoError(t, failed)
@@ -184,27 +192,82 @@ func converts(t *testing.T, c redis.UniversalClient) {
 			require.ErrorIs(t, err, state.ErrInUse)
 			require.Equal(t, "64", layout(t, c, s))
 			require.NoError(t, sub.Close())
-			statetest.Await(t, "the end of the other process", func() bool {
-				_, err = s.Convert(t.Context())
-				return !errors.Is(err, state.ErrInUse)
-			})
-			require.NoError(t, err)
+			convertsSoon(t, s)
 			require.Equal(t, "64/2", layout(t, c, s))
 		}
 	})
-	t.Run("from before a store said how it is laid out", func(t *testing.T) {
+	t.Run("not while another process begins", func(t *testing.T) {
+		at, _ := older(t, 5)
+		begun := openStoreAt(t, c, newClock().Now, at)
+		require.NoError(t, begun.LayOut(t.Context()))
+		s := openStoreAt(t, c, newClock().Now, at)
+		_, err := s.Convert(t.Context())
+		require.ErrorIs(t, err, state.ErrInUse)
+		require.NoError(t, begun.Close())
+		convertsSoon(t, s)
+		require.ErrorIs(t, begun.Holds(t.Context()), state.ErrLayoutChanged)
+	})
+	t.Run("what a process has left in the older layout", func(t *testing.T) {
 		at, want := older(t, 6)
-		require.NoError(t, c.Del(t.Context(), at+":{p00}:layout").Err())
+		late := openStoreAt(t, c, newClock().Now, at)
+		_, err := openStoreAt(t, c, newClock().Now, at).Convert(t.Context())
+		require.NoError(t, err)
+		open := openBatch(t, ids{9}.batch("late"), ids{9}.run("late"), 1, time.Time{})
+		require.NoError(t, late.CommitBatch(t.Context(), approvals.BatchCommit{Batch: open.Batch, Events: open.Events, Args: open.Args}))
+		require.NoError(t, late.MakeDue(t.Context(), 9, state.Deadlines, string(ids{9}.batch("both")), start0.Add(9*time.Hour)))
+		s := openStoreAt(t, c, newClock().Now, at)
+		require.NoError(t, s.MakeDue(t.Context(), 9, state.Deadlines, string(ids{9}.batch("both")), start0.Add(time.Hour)))
+		require.NoError(t, s.LayOut(t.Context()))
+		got := contents(t, s)
+		require.ElementsMatch(t, append(want["all"], "batch-09-late"), got["all"])
+		require.False(t, score(t, s, state.Cards, "batch-09-late").IsZero())
+		requireScore(t, s, state.Deadlines, string(ids{9}.batch("both")), start0.Add(time.Hour))
+	})
+	t.Run("an emptied store in which processes go on", func(t *testing.T) {
+		at, _ := older(t, 7)
+		running := openStoreAt(t, c, newClock().Now, at)
+		require.NoError(t, running.LayOut(t.Context()))
+		for _, k := range keys(t, c, running) {
+			require.NoError(t, c.Del(t.Context(), k).Err())
+		}
 		s := openStoreAt(t, c, newClock().Now, at)
 		require.NoError(t, s.LayOut(t.Context()))
 		require.Equal(t, "64", layout(t, c, s))
-		require.Equal(t, want, contents(t, s))
+		require.NoError(t, running.Holds(t.Context()))
+		require.NoError(t, s.Close())
+		require.NoError(t, running.Close())
+	})
+	t.Run("from before a store said how it is laid out", func(t *testing.T) {
+		for _, convert := range []bool{false, true} {
+			at, want := older(t, 8)
+			require.NoError(t, c.Del(t.Context(), at+":{p00}:layout").Err())
+			s := openStoreAt(t, c, newClock().Now, at)
+			if convert {
+				convertsSoon(t, s)
+				s = openStoreAt(t, c, newClock().Now, at)
+			}
+			require.NoError(t, s.LayOut(t.Context()))
+			require.Equal(t, want, contents(t, s))
+		}
 	})
 	t.Run("a new store", func(t *testing.T) {
 		s := openStore(t, c, newClock().Now)
 		require.ErrorIs(t, s.Holds(t.Context()), state.ErrEmptied)
+		_, err := s.Convert(t.Context())
+		require.ErrorIs(t, err, state.ErrEmptied)
+		require.Empty(t, keys(t, c, s))
 		require.NoError(t, s.LayOut(t.Context()))
 		require.Equal(t, "64/2", layout(t, c, s))
 		require.NoError(t, s.Holds(t.Context()))
+	})
+}
+
+// convertsSoon converts a store once Redis has noticed that nobody works on it any more.
+func convertsSoon(t *testing.T, s *state.Store) {
+	t.Helper()
+	statetest.Await(t, "the conversion", func() bool {
+		_, err := s.Convert(t.Context())
+		require.True(t, err == nil || errors.Is(err, state.ErrInUse), err)
+		return err == nil
 	})
 }

@@ -117,10 +117,13 @@ func (s *Store) Listed(ctx context.Context, partition int, k approvals.ListKey) 
 	l := s.partition(partition).list(k)
 	members, err := l.after(ctx, s.client, "", 1<<30).Result()
 	for _, m := range members {
-		ids = append(ids, batchAt(l.place(partition, m)))
+		ids = append(ids, batchAt(l.place(m)))
 	}
 	return ids, err
 }
+
+// Who works on a store is asked in quick succession.
+func init() { aloneEvery = time.Millisecond }
 
 // SetApart gives the stores that are opened with this prefix the layout of older versions.
 func SetApart(ctx context.Context, client redis.UniversalClient, prefix string) error {

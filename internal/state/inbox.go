@@ -123,13 +123,13 @@ func (s *Store) Inbox(ctx context.Context, keys []approvals.ListKey, after appro
 func (s *Store) places(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int,
 ) (first []string, next approvals.Cursor, err error) {
 	lists := s.lists(keys)
-	read := make(map[listOf][]string)
+	read := make(map[listIndex][]string)
 	for _, most := range []int{min(limit+1, max(16, limit/8)), limit + 1} { // one more says whether there is more
 		if err := s.readLists(ctx, lists, read, after, most); err != nil {
 			return nil, "", err
 		}
 		first = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(read))...))))
-		lists = slices.DeleteFunc(lists, func(l listOf) bool {
+		lists = slices.DeleteFunc(lists, func(l listIndex) bool {
 			got := read[l]
 			return len(got) < most || len(first) > limit && got[most-1] >= first[limit]
 		})
@@ -141,25 +141,19 @@ func (s *Store) places(ctx context.Context, keys []approvals.ListKey, after appr
 	return first, next, nil
 }
 
-// A listOf is a list in a partition.
-type listOf struct {
-	partition int
-	listIndex
-}
-
 // lists are these lists in all partitions, those of a partition together.
-func (s *Store) lists(keys []approvals.ListKey) []listOf {
-	var all []listOf
+func (s *Store) lists(keys []approvals.ListKey) []listIndex {
+	var all []listIndex
 	for n := range approvals.Partitions {
 		for _, k := range keys {
-			all = append(all, listOf{n, s.partition(n).list(k)})
+			all = append(all, s.partition(n).list(k))
 		}
 	}
 	return all
 }
 
 // readLists reads the first places after the cursor of each list.
-func (s *Store) readLists(ctx context.Context, lists []listOf, into map[listOf][]string, after approvals.Cursor, most int) error {
+func (s *Store) readLists(ctx context.Context, lists []listIndex, into map[listIndex][]string, after approvals.Cursor, most int) error {
 	if len(lists) == 0 {
 		return nil
 	}
@@ -172,7 +166,7 @@ func (s *Store) readLists(ctx context.Context, lists []listOf, into map[listOf][
 	for i, l := range lists {
 		places := read[i].Val()
 		for at, member := range places {
-			places[at] = l.place(l.partition, member)
+			places[at] = l.place(member)
 		}
 		into[l] = places
 	}

@@ -139,9 +139,10 @@ func (c *change) wantNotDue(d dueIndex, id string) {
 // commit that settles a batch takes it off all of its lists with one command. Where the
 // layout is [apart], each list has a sorted set.
 type listIndex struct {
-	key   zsetKey
-	of    approvals.ListKey
-	apart bool
+	key       zsetKey
+	of        approvals.ListKey
+	partition int
+	apart     bool
 }
 
 // openedBytes is how long a member says when the batch was opened. The first byte of the
@@ -158,18 +159,22 @@ func (l listIndex) member(place string) string {
 	}
 	digits, id, _ := strings.Cut(place, "|")
 	at, _ := strconv.ParseUint(digits, 10, 64)
-	opened := binary.BigEndian.AppendUint64(nil, at)
-	return string(l.of) + endOfList + string(opened[8-openedBytes:]) + shortID(id)
+	return string(l.of) + endOfList + openedAs(at) + shortID(id)
+}
+
+// openedAs is how a member says when the batch was opened.
+func openedAs(at uint64) string {
+	return string(binary.BigEndian.AppendUint64(nil, at)[8-openedBytes:])
 }
 
 // place is that of the batch for which a member stands.
-func (l listIndex) place(partition int, member string) string {
+func (l listIndex) place(member string) string {
 	_, short, _ := strings.Cut(member, endOfList)
 	if l.apart || len(short) < openedBytes {
 		return member
 	}
 	opened := append(make([]byte, 8-openedBytes), short[:openedBytes]...)
-	return placeAt(binary.BigEndian.Uint64(opened), longID(partition, short[openedBytes:]))
+	return placeAt(binary.BigEndian.Uint64(opened), longID(l.partition, short[openedBytes:]))
 }
 
 // after asks for the first batches of the list after a place, from its beginning if that
@@ -180,9 +185,26 @@ func (l listIndex) after(ctx context.Context, c redis.Cmdable, place string, cou
 		from, to = "["+string(l.of)+endOfList, l.end()
 	}
 	if place != "" {
-		from = "(" + l.member(place)
+		from = l.behind(place)
 	}
 	return c.ZRangeByLex(ctx, string(l.key), &redis.ZRangeBy{Min: from, Max: to, Count: int64(count)})
+}
+
+// behind is where what follows a place begins in the partition. Places are in the order of
+// when their batches were opened, and then of the ids, in which the partition comes first. A
+// member does not have it: what was opened at the same time as a batch of another partition
+// comes before or behind it as a whole.
+func (l listIndex) behind(place string) string {
+	digits, id, _ := strings.Cut(place, "|")
+	n, err := approvals.Partition(id)
+	if l.apart || err != nil || n == l.partition {
+		return "(" + l.member(place)
+	}
+	at, _ := strconv.ParseUint(digits, 10, 64)
+	if n > l.partition {
+		at++
+	}
+	return "[" + string(l.of) + endOfList + openedAs(at)
 }
 
 // length asks how many batches are on the list.

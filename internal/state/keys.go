@@ -106,9 +106,9 @@ func (p partition) due(k Kind) dueIndex {
 
 func (p partition) list(k approvals.ListKey) listIndex {
 	if p.apart {
-		return listIndex{zsetKey(p.base + "list:" + string(k)), k, true}
+		return listIndex{zsetKey(p.base + "list:" + string(k)), k, p.n, true}
 	}
-	return listIndex{zsetKey(p.base + "list"), k, false}
+	return listIndex{zsetKey(p.base + "list"), k, p.n, false}
 }
 
 func (p partition) decided(u approvals.UserID) decidedIndex {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,10 @@ var ErrLayout = errors.New("the store has a layout that this program does not kn
 // ErrEmptied says that what [Store.LayOut] stored is not in Redis any more, and so
 // presumably nothing that was stored before.
 var ErrEmptied = errors.New("redis does not hold what this process stored at its start: it was emptied, or is another one")
+
+// ErrLayoutChanged says that another process has changed the layout of the store. Who goes
+// on would not find what others store, nor they what it stores.
+var ErrLayoutChanged = errors.New("the layout of the store has changed while this process worked on it")
 
 // ErrConverting says that a change of the layout was begun and not finished.
 var ErrConverting = errors.New("the layout of the store is being changed, or that was interrupted: bot admin convert finishes it")
@@ -62,53 +67,90 @@ func (s *conn) layout(ctx context.Context) (string, error) {
 	return stored, nil
 }
 
-// Holds reports with [ErrEmptied] that Redis has lost everything since LayOut, and with
-// [ErrLayout] that it holds what another program stored, or has another layout than this
-// process works in.
+// Holds reports with [ErrEmptied] that Redis has lost everything since LayOut, with
+// [ErrLayout] that it holds what another program stored, and with [ErrLayoutChanged] or
+// [ErrConverting] that nobody may work on it as this process does.
 func (s *conn) Holds(ctx context.Context) error {
-	stored, err := s.layout(ctx)
-	if err == nil && (stored == apart) != s.apart {
-		err = fmt.Errorf("%w: it was changed to %q while this process works", ErrLayout, stored)
+	switch stored, err := s.layout(ctx); {
+	case err != nil:
+		return err
+	case stored == converting:
+		return ErrConverting
+	case (stored == apart) != s.apart:
+		return ErrLayoutChanged
 	}
-	return err
+	return nil
+}
+
+// CheckLayout reports, without a store, whether this program can work on the store under the
+// prefix, and whether that is one of an older version; an empty prefix means "countersign".
+// Its errors are those of [Store.LayOut].
+func CheckLayout(ctx context.Context, client redis.UniversalClient, prefix string) (older bool, err error) {
+	s := &conn{client: client, prefix: orDefault(prefix)}
+	stored, err := s.layout(ctx)
+	switch {
+	case errors.Is(err, ErrEmptied):
+		return false, nil
+	case stored == converting:
+		return false, ErrConverting
+	}
+	return stored == apart, err
 }
 
 // LayOut stores the layout of this version if the store is new, which [Open] compares from
 // then on. A process that will write calls it once, before it works. It is an error if
-// Redis does not permit a command of a change.
-func (s *conn) LayOut(ctx context.Context) error {
+// Redis does not permit a command of a change, and [ErrConverting] until a change of the
+// layout has ended.
+func (s *Store) LayOut(ctx context.Context) error {
 	if err := s.label(ctx); err != nil {
 		return fmt.Errorf("store how the store is laid out: %w", err)
 	}
 	if err := s.checkPermissions(ctx); err != nil {
 		return err
 	}
-	stored, err := s.layout(ctx)
-	if err != nil {
+	if err := s.checkLayout(ctx); err != nil {
 		return err
 	}
-	if stored == converting {
-		return ErrConverting
+	if s.apart {
+		if err := s.attend(ctx); err != nil {
+			return err
+		}
 	}
-	if s.apart = stored == apart; s.apart {
+	if err := s.Holds(ctx); err != nil {
+		return err
+	}
+	switch mixed, err := s.mixed(ctx); {
+	case err != nil:
+		return err
+	case s.apart && mixed:
+		s.log.WarnContext(ctx, "some work is in the layout of this version, and the rest in that of older versions: stop all replicas and run bot admin convert, or the former is not done")
+	case s.apart:
 		s.log.InfoContext(ctx, "the store has the layout of older versions, in which a decision costs more of Redis; bot admin convert changes it while no replica runs")
+	case mixed:
+		entries, err := s.move(ctx)
+		s.log.WarnContext(ctx, "work was in the layout of older versions, of a process that should have been stopped, and was moved", slog.Int("entries", entries), slog.Any("err", err))
+		return err
 	}
 	return nil
 }
 
 // label stores the layout if none is stored: that of this version, unless the store is that
-// of a version which did not say how it is laid out.
+// of a version which did not say how it is laid out, or was emptied while processes work in
+// the layout of older versions.
 func (s *conn) label(ctx context.Context) error {
-	_, err := s.layout(ctx)
-	if !errors.Is(err, ErrEmptied) {
+	if _, err := s.layout(ctx); !errors.Is(err, ErrEmptied) {
 		return err
 	}
 	held, err := s.heldApart(ctx, dueApart, listApart)
 	if err != nil {
 		return err
 	}
+	others, err := s.heard(ctx, channelApart, ":wake:*")
+	if err != nil {
+		return err
+	}
 	is := joined
-	if len(held) > 0 {
+	if len(held) > 0 || others {
 		is = apart
 	}
 	return s.client.SetNX(ctx, string(s.partition(0).layout()), is, 0).Err()

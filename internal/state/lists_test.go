@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -275,6 +276,20 @@ func pages(t *testing.T, c redis.UniversalClient) {
 		require.Len(t, all, size)
 		require.Len(t, slices.Compact(slices.Sorted(slices.Values(all))), size)
 		require.Equal(t, all, readAll(t, s, mine, 200), "a partition may have more of a page than it is asked for at first")
+	}
+	atOnce := openStore(t, c, newClock().Now) // in several partitions at the same time
+	var same []approvals.BatchID
+	for n := range 12 {
+		for range 3 {
+			id := ids{n}
+			opens := openBatch(t, id.batch(uuid.NewString()), id.run("r"), 1, time.Time{})
+			same = append(same, opens.Batch.ID)
+			require.NoError(t, atOnce.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+		}
+	}
+	slices.Sort(same)
+	for _, limit := range []int{1, 2, 3, 5, 7, 50} {
+		require.Equal(t, same, readAll(t, atOnce, mine, limit), "by time, and then by id, in pages of %d", limit)
 	}
 	require.Equal(t, map[int]int{0: 128, 10: 133, 300: 133}, costs, "64 partitions, two lists, and the batches of the page")
 

@@ -67,7 +67,8 @@ func (o Options) target() Target {
 // people what is stored.
 type Store struct {
 	*conn
-	owned bool // Close closes the client
+	owned   bool          // Close closes the client
+	present *redis.PubSub // nil, or what keeps others from [Store.Convert]
 }
 
 // A conn is one Redis under one prefix. It runs changes and confirms that they
@@ -142,10 +143,15 @@ func (s *conn) Prefix() string { return s.prefix }
 
 // Close gives back the connections that Open made.
 func (s *Store) Close() error {
-	if !s.owned {
-		return nil
+	var err error
+	if s.present != nil {
+		err = s.present.Close()
+		s.present = nil
 	}
-	return s.client.Close()
+	if !s.owned {
+		return err
+	}
+	return errors.Join(err, s.client.Close())
 }
 
 // await returns when Redis answers.
