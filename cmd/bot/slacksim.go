@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,11 +12,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // simAddr is where the simulator is, unless --addr says otherwise.
@@ -117,8 +120,25 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 	if o.second && o.org {
 		problems = append(problems, errors.New("--second-workspace and --org: only one of them makes sense"))
 	}
-	problems = append(problems, checkExposure(ctx, o.addr, "the simulator", o.expose, stderr))
+	problems = append(problems, checkExposure(ctx, o.addr, "the simulator", o.expose, stderr),
+		warnOfUnknown(stderr, "--events: the simulator never sends the event", o.slack.Events, slacksim.KnownEvents()),
+		warnOfUnknown(stderr, "--scopes: nothing in the simulator needs the scope", o.slack.Scopes, slacksim.KnownScopes()))
 	return errors.Join(problems...)
+}
+
+// warnOfUnknown warns of each name that the simulator does not know. Slack may have it:
+// the list of a real app is taken as it is.
+func warnOfUnknown(stderr io.Writer, what string, names, known []string) error {
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := cmp.Or(strictyaml.Hint(name, known), "; the names that it knows are "+strings.Join(known, ", "))
+		if _, err := fmt.Fprintf(stderr, "Warning: %s %q%s\n", what, name, hint); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkExposure refuses an address that other machines can reach, unless that

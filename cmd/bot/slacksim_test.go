@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/manifests"
 )
 
 // startSlacksim runs the command until the test ends, and returns its URL and
@@ -153,6 +154,30 @@ func TestSlacksimStaysOnThisMachine(t *testing.T) {
 	cancel()
 	require.NoError(t, run(ctx, []string{"slacksim", "--addr", "0.0.0.0:0", "--expose"}, nil, io.Discard, &warned))
 	require.Contains(t, warned.String(), "no login")
+}
+
+func TestSlacksimWarnsOfEventsAndScopesThatDoNothing(t *testing.T) {
+	t.Parallel()
+	warned := func(args ...string) string {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var said bytes.Buffer
+		require.NoError(t, run(ctx, append([]string{"slacksim", "--addr", "127.0.0.1:0"}, args...), nil, io.Discard, &said))
+		return said.String()
+	}
+	require.Equal(t, "Warning: --events: the simulator never sends the event \"app_mentions\"; did you mean app_mention?\n"+
+		"Warning: --scopes: nothing in the simulator needs the scope \"usergroup:read\"; did you mean usergroups:read?\n",
+		warned("--events", "app_mentions,message.im", "--scopes", "chat:write,usergroup:read"))
+
+	said := warned("--events", "link_shared", "--scopes", "canvases:write")
+	require.Contains(t, said, `"link_shared"; the names that it knows are app_home_opened, app_mention, app_uninstalled, channel_archive,`)
+	require.Contains(t, said, `"canvases:write"; the names that it knows are app_mentions:read,`)
+
+	require.Empty(t, warned(), "the defaults are known")
+	app, err := manifests.ReadSlack([]byte(manifests.Slack("https://bot.example.com")))
+	require.NoError(t, err)
+	scopes := strings.Join(append(app.OAuth.Scopes.Bot, "chat:write.public"), ",")
+	require.Empty(t, warned("--events", strings.Join(app.Settings.Events.Bot, ","), "--scopes", scopes))
 }
 
 func TestSlacksimSaysEveryMistakeAtOnce(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *chatAPI) posting(c *call) (k content, ch *channel, root string, f *fail
 // posts reports whether an installation may post to a channel: the bot is in
 // it, or it is public and the app was granted chat:write.public.
 func (s *chatAPI) posts(in *installation, ch *channel) bool {
-	return ch.has(in.botUser) || (ch.kind() == "channel" && slices.Contains(s.cfg.Scopes, "chat:write.public"))
+	return ch.has(in.botUser) || (ch.kind() == "channel" && slices.Contains(s.cfg.Scopes, anywhere))
 }
 
 func (s *chatAPI) chatPostMessage(c *call) (object, *failure) {

@@ -39,8 +39,8 @@ var subscriptions = map[string]string{
 	"im": "message.im", "mpim": "message.mpim", "group": "message.groups", "channel": "message.channels",
 }
 
-// eventScopes are the scopes that events need, without which Slack does not send them:
-// those of people who come and go, with the letter of their channel_type, the one for
+// eventScopes has every event that is sent, with the scope without which Slack does not
+// send it: of people who come and go, with the letter of their channel_type, the one for
 // the kind of channel.
 //
 // https://docs.slack.dev/apis/events-api
@@ -54,6 +54,18 @@ var eventScopes = map[string]string{
 	"group_left":      "groups:read", "group_archive": "groups:read", "group_unarchive": "groups:read",
 	"reaction_added": "reactions:read", "reaction_removed": "reactions:read", "user_change": "users:read",
 	"subteam_members_changed": "usergroups:read", "subteam_updated": "usergroups:read",
+	"app_home_opened": "", "app_uninstalled": "", "tokens_revoked": "",
+}
+
+// KnownEvents are the bot events that an app can get here, in order. Slack has more.
+func KnownEvents() []string {
+	var names []string
+	for event := range eventScopes {
+		name, _, _ := strings.Cut(event, "/")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // subscribed reports whether the app gets an event: it subscribed to it, and was granted
@@ -63,8 +75,8 @@ func (s *events) subscribed(event object) bool {
 	if name == "message" {
 		name, kind = subscriptions[kind], ""
 	}
-	scope := eventScopes[strings.TrimSuffix(name+"/"+kind, "/")]
-	return slices.Contains(s.cfg.Events, name) && (scope == "" || slices.Contains(s.cfg.Scopes, scope))
+	scope, known := eventScopes[strings.TrimSuffix(name+"/"+kind, "/")]
+	return known && slices.Contains(s.cfg.Events, name) && (scope == "" || slices.Contains(s.cfg.Scopes, scope))
 }
 
 // envelope is what Slack puts around an event.

@@ -204,6 +204,18 @@ func init() { // breaks the cycle between the table and the handlers
 // https://docs.slack.dev/reference/scopes/chat.write.customize
 const customize = "chat:write.customize"
 
+// anywhere is the scope by which an app writes to public channels without its bot there.
+//
+// https://docs.slack.dev/reference/scopes/chat.write.public
+const anywhere = "chat:write.public"
+
+// KnownScopes are the bot scopes that something here needs, in order. Slack has more.
+func KnownScopes() []string {
+	all := append(everyScope(), anywhere)
+	slices.Sort(all)
+	return all
+}
+
 // everyScope is every scope that the table names, and those that no method needs, in order.
 func everyScope() []string {
 	all := []string{"app_mentions:read", "commands", customize}
