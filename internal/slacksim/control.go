@@ -110,8 +110,16 @@ func (s control) table() []ControlRoute {
 func (s control) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.table() {
+		method, path, _ := strings.Cut(r.Pattern, " ")
 		mux.HandleFunc(r.Pattern, r.handler)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", method)
+			writeJSON(w, http.StatusMethodNotAllowed, Problem{fmt.Sprintf("%s takes %s, not %s", path, method, r.Method)})
+		})
 	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, http.StatusNotFound, Problem{fmt.Sprintf("there is no %s; docs/slacksim.md has all routes", r.URL.Path)})
+	})
 	return mux
 }
 

@@ -48,3 +48,27 @@ func TestTheControlAPIRefusesWhatItDoesNotKnow(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, 400, resp.StatusCode, "one request is one JSON value")
 }
+
+// A program that uses a wrong path or method reads why, as after every other mistake.
+func TestTheControlAPINamesAWrongPathOrMethod(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for _, c := range []struct {
+		path   string
+		in     any
+		status int
+		says   string
+	}{
+		{"nowhere", nil, 404, "there is no /sim/nowhere; docs/slacksim.md has all routes"},
+		{"", nil, 404, "there is no /sim/; docs/slacksim.md has all routes"},
+		{"post", nil, 405, "/sim/post takes POST, not GET"},
+		{"messages", map[string]string{"user": "bob"}, 405, "/sim/messages takes GET, not POST"},
+	} {
+		status, answer := w.sim(t, c.path, c.in)
+		require.Equal(t, c.status, status, c.path)
+		require.Equal(t, map[string]any{"error": c.says}, answer)
+	}
+	resp, err := http.Get(w.url + "/sim/post")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, "POST", resp.Header.Get("Allow"))
+}
