@@ -69,6 +69,9 @@ func newAPI(c Config) (*api, error) {
 	if err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" {
 		return nil, errors.New("the URL of Countersign is not one such as https://countersign.your-company.com")
 	}
+	if at, ends := strings.CutSuffix(strings.TrimRight(base.String(), "/"), GatewayPath); ends {
+		return nil, fmt.Errorf("the URL of Countersign is %s, without %s", at, GatewayPath)
+	}
 	ip := net.ParseIP(base.Hostname())
 	if local := base.Hostname() == "localhost" || ip != nil && ip.IsLoopback(); base.Scheme != "https" && (base.Scheme != "http" || !local) {
 		return nil, errors.New("the URL of Countersign must begin with https://, except on this machine")

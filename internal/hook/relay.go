@@ -182,9 +182,13 @@ func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 		switch {
 		case answer.StatusCode == http.StatusUnauthorized:
 			return errors.New(strings.TrimSuffix("the gateway does not take the token: "+why, ": "))
-		case why != "":
+		case why != "" && answer.StatusCode != http.StatusNotFound:
 			return fmt.Errorf("the gateway does not take the message: %s", why)
 		}
+	}
+	if answer.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("what is at the URL of Countersign has no %s (404): "+
+			"it must be the address of http.listen, of a bot with gateways in its configuration", q.URL.Path)
 	}
 	return fmt.Errorf("the gateway answered with the HTTP status %d", answer.StatusCode)
 }

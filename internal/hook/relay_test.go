@@ -144,6 +144,8 @@ func TestARelayAnswersEveryRequestWhateverTheGatewaySends(t *testing.T) {
 		{"the answer to another request", "make the same call again", answers(http.StatusOK, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n\n")},
 		{"why the message is refused", "does not take the message: it is too large", answers(http.StatusBadRequest, "text/plain; charset=utf-8", "it is too large\n")},
 		{"lines of a proxy", "HTTP status 400", answers(http.StatusBadRequest, "text/plain", "a\nb")},
+		{"no gateway", "the URL of Countersign has no /v1/mcp/gateway (404): it must be the address of http.listen", answers(http.StatusNotFound, "text/plain", "404 page not found")},
+		{"no gateway, in JSON", "the URL of Countersign has no /v1/mcp/gateway (404)", answers(http.StatusNotFound, "application/json", `{"detail":"Not Found"}`)},
 		{"a page", "HTTP status 200", answers(http.StatusOK, "text/html", "<html>")},
 	} {
 		broken = test.answer
@@ -151,6 +153,14 @@ func TestARelayAnswersEveryRequestWhateverTheGatewaySends(t *testing.T) {
 		_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "write"})
 		cancel()
 		require.ErrorContains(t, err, test.says, test.name)
+	}
+}
+
+// Other clients of the gateway have its whole URL.
+func TestTheURLOfCountersignIsNotThatOfItsGateway(t *testing.T) {
+	for _, rest := range []string{hook.GatewayPath, hook.GatewayPath + "/"} {
+		err := hook.Relay(t.Context(), hook.Config{URL: "https://bot.example.com/below" + rest, Token: "secret"}, nil, nil)
+		require.EqualError(t, err, "the URL of Countersign is https://bot.example.com/below, without /v1/mcp/gateway")
 	}
 }
 
