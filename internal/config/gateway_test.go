@@ -56,6 +56,7 @@ func TestWhatAGatewayCannotBeFailsTheStart(t *testing.T) {
 		"gateways[0].clients[0]: set owner to the person":                            {`{owner: U0ALICE, tokens: ["` + hashOf("two"), `{tokens: ["` + hashOf("two")},
 		"gateways[0].clients[0]: one of its tokens is also one of remote_agents[0]":  {hashOf("two"), hashOf("one")},
 		"gateways[0].clients[1]: one of its tokens is also one of gateways[0].clien": {hashOf("two"), hashOf("three")},
+		`gateways[0].clients[0].owner: "alice" is not a user id`:                     {"{owner: U0ALICE, tokens: [\"" + hashOf("two"), "{owner: alice, tokens: [\"" + hashOf("two")},
 		"gateways[0].clients[1]: has no credential":                                  {", tokens_file: desk.tokens", ""},
 		"no client can reach the gateways":                                           {"http: {listen: \"127.0.0.1:8090\"}\n", ""},
 	} {

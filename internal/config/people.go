@@ -61,9 +61,7 @@ func (p People) check(at string) error {
 		problems = append(problems, fmt.Errorf("%s: names nobody; add users or groups", at))
 	}
 	for _, u := range p.Users {
-		if !userID.MatchString(string(u)) {
-			problems = append(problems, fmt.Errorf("%s.users: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, u))
-		}
+		checkUser(at+".users", u, func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) })
 	}
 	for _, g := range p.Groups {
 		if !groupID.MatchString(string(g)) {
@@ -71,6 +69,13 @@ func (p People) check(at string) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// checkUser returns what is wrong with the id of a person.
+func checkUser(at string, id approvals.UserID, wrong func(format string, args ...any)) {
+	if !userID.MatchString(string(id)) {
+		wrong("%s: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, id)
+	}
 }
 
 func (p People) from() approvals.From { return approvals.From{Users: p.Users, Groups: p.Groups} }

@@ -118,10 +118,11 @@ func (a RemoteAgent) checkWho(at string, wrong func(format string, args ...any))
 	case a.Owner != "" && len(triggers) > 0:
 		wrong("%s: has an owner and triggers; keep owner for a credential of one person, triggers for one that several share", at)
 	}
-	for _, u := range slices.Concat([]approvals.UserID{a.Owner}, triggers) {
-		if u != "" && !userID.MatchString(string(u)) {
-			wrong("%s: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, u)
-		}
+	if a.Owner != "" {
+		checkUser(at+".owner", a.Owner, wrong)
+	}
+	for _, u := range triggers {
+		checkUser(at+".triggers.users", u, wrong)
 	}
 }
 

@@ -165,9 +165,7 @@ func (w Web) checkPage(wrong func(format string, args ...any)) {
 }
 
 func (p WebPerson) check(at string, seen map[TokenHash]string, wrong func(format string, args ...any)) {
-	if !userID.MatchString(string(p.User)) {
-		wrong("%s.user: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, p.User)
-	}
+	checkUser(at+".user", p.User, wrong)
 	hashes, err := hashesOf(p.Tokens, p.TokensFile)
 	for _, e := range Problems(err) {
 		wrong("%s.%w", at, e)
@@ -196,11 +194,10 @@ func (i WebIssuer) check(at string, seen map[JWT]string, wrong func(format strin
 		wrong("%s: maps no token to a person; set subjects or emails", at)
 	}
 	for sub, user := range i.Subjects {
-		if sub == "" || !userID.MatchString(string(user)) {
-			wrong("%s.subjects: %q is not a user id such as U0123456789", at, user)
-		}
+		at := at + ".subjects." + sub
+		checkUser(at, user, wrong)
 		if other := seen[JWT{Issuer: i.Issuer, Audience: i.Audience, Subject: sub}]; other != "" {
-			wrong("%s.subjects: %s has the same issuer, audience and subject; one token proves an agent or a person", at, other)
+			wrong("%s: %s has the same issuer, audience and subject; one token proves an agent or a person", at, other)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		"web.people[0]: one of the tokens is also one of gateways[0].clients[0]": func(c *Config) {
 			c.Gateways = []Gateway{{Clients: []GatewayClient{{Tokens: c.Web.People[0].Tokens}}}}
 		},
-		"web.issuers[0].subjects: remote_agents[0].jwt has the same issuer, audience and subject": func(c *Config) {
+		"web.issuers[0].subjects.auth0|1: remote_agents[0].jwt has the same issuer, audience and subject": func(c *Config) {
 			c.RemoteAgents = []RemoteAgent{{JWT: &JWT{Issuer: "https://id.example", Audience: "chat", Subject: "auth0|1"}}}
 		},
 		"web.people[0]: has no token":                        func(c *Config) { c.Web.People[0].Tokens = nil },
@@ -66,7 +66,7 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		"web.issuers[0].audience: not set; without it, any":  func(c *Config) { c.Web.Issuers[0].Audience = "" },
 		"web.issuers[0].keys: must begin with https":         func(c *Config) { c.Web.Issuers[0].Keys = "http://id.example/keys" },
 		"web.issuers[0]: maps no token to a person":          func(c *Config) { c.Web.Issuers[0].Subjects, c.Web.Issuers[0].Emails = nil, false },
-		`web.issuers[0].subjects: "@ann" is not a user id`:   func(c *Config) { c.Web.Issuers[0].Subjects["x"] = "@ann" },
+		`web.issuers[0].subjects.x: "@ann" is not a user id`: func(c *Config) { c.Web.Issuers[0].Subjects["x"] = "@ann" },
 		`web.issuers[1].issuer: "https://id.example" is lis`: func(c *Config) { c.Web.Issuers = append(c.Web.Issuers, c.Web.Issuers[0]) },
 	} {
 		c, _ := Decode([]byte(goodWeb))

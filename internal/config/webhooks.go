@@ -113,7 +113,7 @@ func prefix(text string) (netip.Prefix, error) {
 func (c Config) checkWebhooks(wrong func(format string, args ...any)) {
 	sender, err := c.Webhooks.Sender(func() time.Time { return time.Time{} }) // it sends nothing
 	for _, p := range Problems(err) {
-		wrong("webhooks: %w", p)
+		wrong("webhooks.%w", p)
 	}
 	for i, a := range c.RemoteAgents {
 		if n := len(a.Webhooks); n > maxWebhooks {

@@ -171,5 +171,5 @@ func TestAConfiguredProxyIsUsed(t *testing.T) {
 	cfg.Proxy = &url.URL{Scheme: "socks5", Host: "x"}
 	cfg.Now = time.Now
 	_, err = webhook.New(cfg)
-	require.ErrorContains(t, err, "proxy of webhooks")
+	require.ErrorContains(t, err, "proxy: must be a URL")
 }

@@ -58,7 +58,7 @@ type Sender struct {
 	transport http.RoundTripper
 }
 
-// New returns a sender.
+// New returns a sender, or an error that begins with the key of what is wrong.
 func New(cfg Config) (*Sender, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -67,17 +67,17 @@ func New(cfg Config) (*Sender, error) {
 	case cfg.Now == nil:
 		return nil, errors.New("webhook: Config.Now is missing")
 	case cfg.Timeout < 0 || cfg.Timeout > maxTimeout:
-		return nil, fmt.Errorf("the time limit of webhooks is %s, expected at most %s", cfg.Timeout, maxTimeout)
+		return nil, fmt.Errorf("timeout: must be at most %s, but is %s", maxTimeout, cfg.Timeout)
 	case cfg.Proxy != nil && (cfg.Proxy.Scheme != "http" && cfg.Proxy.Scheme != "https" || cfg.Proxy.Host == ""):
-		return nil, errors.New("the proxy of webhooks needs a URL that begins with http:// or https://")
+		return nil, errors.New("proxy: must be a URL that begins with http:// or https://")
 	}
 	guard := dialguard.Guard{Allow: cfg.Allow, Deny: cfg.Deny}
 	if err := guard.Check(); err != nil {
-		return nil, fmt.Errorf("webhooks cannot be allowed to %w", err)
+		return nil, fmt.Errorf("allow: cannot be %w", err)
 	}
 	for _, port := range cfg.Ports {
 		if port < 1 || port > 65535 {
-			return nil, fmt.Errorf("there is no port %d", port)
+			return nil, fmt.Errorf("ports: there is no port %d", port)
 		}
 	}
 	s := &Sender{cfg: cfg, guard: guard}

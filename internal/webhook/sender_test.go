@@ -267,7 +267,7 @@ func TestASilentReceiverIsGivenUp(t *testing.T) {
 
 	for _, timeout := range []time.Duration{-1, 31 * time.Second} {
 		_, err := webhook.New(webhook.Config{Now: time.Now, Timeout: timeout})
-		require.ErrorContains(t, err, "time limit")
+		require.ErrorContains(t, err, "timeout: must be at most 30s")
 	}
 }
 
