@@ -37,8 +37,8 @@ rules:
 
 func TestACalendarThatIsNotThereIsRefused(t *testing.T) {
 	for when, says := range map[string]string{
-		"hours.ofice":                          `there is no calendar under calendars "ofice"; did you mean office?`,
-		`!hours["ofice"]`:                      `there is no calendar under calendars "ofice"`,
+		"hours.ofice":                          `there is no calendar "ofice" under calendars; did you mean office?`,
+		`!hours["ofice"]`:                      `there is no calendar "ofice" under calendars`,
 		"hours.office == 9":                    "== can't be used with bool and int",
 		"hours.office && !hours.office":        "never true",
 		`args.x == "a" || hours["office"] > 1`: "> can't be used with bool and int",

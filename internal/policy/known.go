@@ -22,8 +22,8 @@ var directID = regexp.MustCompile(`^D[A-Z0-9]{3,}$`)
 // it would never be true.
 func (c *checker) constants(when text, a *cel.Ast) {
 	type kind struct {
-		kind  string
-		names []string
+		kind, under string // the key of the file that has them, if one does
+		names       []string
 	}
 	channels, people := []string{""}, []string{""}
 	for name, id := range c.names.groups {
@@ -42,14 +42,14 @@ func (c *checker) constants(when text, a *cel.Ast) {
 		})
 	}
 	known := map[string]kind{
-		"requester.groups": {"group", slices.Sorted(maps.Keys(c.names.groups))},
-		"channel.name":     {"channel", ids(channels, false)},
-		"channel.id":       {"channel under groups", ids(channels, true)},
-		"requester.name":   {"person", ids(people, false)},
-		"requester.id":     {"person under people", ids(people, true)},
-		"severity":         {"severity", []string{"", "low", "high", "irreversible"}},
-		"hours":            {"calendar under calendars", slices.Sorted(maps.Keys(c.names.calendars))},
-		"gate":             {"gate", []string{"", "declared", "predicate", "raised"}},
+		"requester.groups": {"group", "groups", slices.Sorted(maps.Keys(c.names.groups))},
+		"channel.name":     {"channel", "groups", ids(channels, false)},
+		"channel.id":       {"channel", "groups", ids(channels, true)},
+		"requester.name":   {"person", "people", ids(people, false)},
+		"requester.id":     {"person", "people", ids(people, true)},
+		"severity":         {"severity", "", []string{"", "low", "high", "irreversible"}},
+		"hours":            {"calendar", "calendars", slices.Sorted(maps.Keys(c.names.calendars))},
+		"gate":             {"gate", "", []string{"", "declared", "predicate", "raised"}},
 	}
 	if len(c.tools) > 0 {
 		tools, agents := kind{kind: "tool"}, kind{kind: "agent"}
@@ -70,7 +70,11 @@ func (c *checker) constants(when text, a *cel.Ast) {
 		case !ok:
 		case of == "channel.id" && directID.MatchString(s):
 		case !slices.Contains(k.names, s):
-			c.Wrong(when.Mark, "there is no %s %q%s", k.kind, s, strictyaml.Hint(s, k.names))
+			where := ""
+			if k.under != "" {
+				where = " under " + k.under
+			}
+			c.Wrong(when.Mark, "there is no %s %q%s%s", k.kind, s, where, strictyaml.Hint(s, k.names))
 		default:
 			c.names.look(of, s, when.Mark)
 		}
