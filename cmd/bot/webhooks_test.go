@@ -176,6 +176,8 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 		return list[1].Waiting == 2
 	})
 	require.Len(t, list, 3)
+	require.Contains(t, h.admin("webhooks", "--json"), `"webhook": "ci"`)
+	require.Contains(t, h.admin("deliveries", string(second.ID), "--json"), `"webhook": "ci"`)
 	require.Contains(t, list[1].Reason, "410")
 	require.Contains(t, h.admin("webhooks"), "3 webhooks, 1 disabled\n")
 	require.Equal(t, "0 messages are due now; 2 wait for bot admin enable, because the webhook is disabled\n", h.admin("redeliver", string(second.ID)))
@@ -261,4 +263,7 @@ remote_agents:
 	require.NoError(t, err)
 	_, err = newBot(t.Context(), c, e, nil, slog.New(slog.DiscardHandler), func(string) {})
 	require.ErrorContains(t, err, "CI_SECRET is not set")
+
+	i.env["CI_SECRET"] = "whsec_" + base64.StdEncoding.EncodeToString([]byte(hookKey))
+	require.Contains(t, i.check(), "webhooks: 1 webhook with a secret")
 }

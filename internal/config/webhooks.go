@@ -23,7 +23,7 @@ type Webhooks struct {
 	Timeout    time.Duration `yaml:"timeout"`     // of one attempt; 20s if left out
 }
 
-// Webhook is an endpoint of a remote agent.
+// Webhook is where a service of a remote agent gets messages.
 type Webhook struct {
 	Name      string   `yaml:"name"` // by which a request names it
 	URL       string   `yaml:"url"`
@@ -32,13 +32,13 @@ type Webhook struct {
 	Arguments bool     `yaml:"arguments"` // whether messages have the arguments of calls
 }
 
-// WebhookEvents are the events that an endpoint can be told.
+// WebhookEvents are the events that a webhook can be told.
 var WebhookEvents = []string{
 	"approval.created", "approval.decided", "approval.retracted", "approval.amended", "approval.fulfilled", "approval.call_settled",
 	"approval.settled", "approval.claimed", "approval.reported", "call.waiting",
 }
 
-// Tells reports whether the endpoint is told this event.
+// Tells reports whether the webhook is told this event.
 func (w Webhook) Tells(event string) bool {
 	if len(w.Events) == 0 {
 		return event == "approval.settled"

@@ -228,7 +228,7 @@ func (c *checker) checkWebhooks() {
 		c.problem(`set it to whsec_ and 32 random bytes: echo "whsec_$(openssl rand -base64 32)"`, "%s", p)
 	}
 	if err == nil && len(all) > 0 {
-		c.fine("webhooks: %s with a secret", counted(len(all), "endpoint", "endpoints"))
+		c.fine("webhooks: %s with a secret", counted(len(all), "webhook", "webhooks"))
 	}
 	if err == nil && len(checks) > 0 {
 		c.fine("checks: %s with a secret", counted(len(checks), "check", "checks"))

@@ -36,7 +36,7 @@ func (a Ask) check(c Client) error {
 		}
 	}
 	if a.Notify != "" && !slices.Contains(c.Endpoints, a.Notify) {
-		return invalid("notify", "names no webhook endpoint of the agent's configuration")
+		return invalid("notify", "names no webhook of the agent's configuration")
 	}
 	if a.Within < 0 {
 		return invalid("within", "is negative")

@@ -31,7 +31,7 @@ type Client struct {
 	PerMinute int           // so many new requests may it make in a minute; 0 for [DefaultPerMinute]
 	Within    time.Duration // nobody can decide a request of it after that; 0 leaves it to the policy
 	Fulfills  []Fulfills    // the external calls of others that it may fulfill
-	Endpoints []string      // the names of its webhook endpoints, of which a request may name one
+	Endpoints []string      // the names of its webhooks, of which a request may name one
 }
 
 // Fulfills are the calls of one tool of one agent.
@@ -59,7 +59,7 @@ type Ask struct {
 	State   json.RawMessage // opaque, given back with the answer; at most MaxState bytes
 	Within  time.Duration   // nobody can decide it after that; 0 leaves it to the policy, which may end it before
 	Trace   string          // the caller's traceparent, given back
-	Notify  string          // the name of a configured webhook endpoint of the client; empty for none
+	Notify  string          // the name of a configured webhook of the client; empty for none
 	Prompt  string          // what the person wrote, if the door knows it; quoted, never trusted
 	// Reuse finds an open request or an unused decision by its fingerprint, for
 	// doors whose callers ask again. It is for a request of one call. What such a

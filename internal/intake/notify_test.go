@@ -131,5 +131,5 @@ func TestAnEndpointThatIsNotTheClientsIsRefused(t *testing.T) {
 	a.Notify = "other"
 	_, err := n.Ask(t.Context(), hooked, a)
 	require.ErrorIs(t, err, approvals.ErrInvalid)
-	require.ErrorContains(t, err, "notify")
+	require.ErrorContains(t, err, "notify names no webhook of the agent's configuration")
 }

@@ -138,7 +138,7 @@ func DeliverReads(run approvals.RunID) []approvals.MemoKey {
 	return []approvals.MemoKey{{ID: string(run), Surface: recordMemo}}
 }
 
-// Deliver is the [agentrun.Deliverer] of [Executor]. A webhook endpoint gets
+// Deliver is the [agentrun.Deliverer] of [Executor]. A webhook gets
 // a message; where answers are fetched nobody is told. A call that was refused at its
 // claim before the runner entered it takes no place of the day.
 func (s *Service) Deliver(ctx context.Context, d agentrun.Delivery) error {

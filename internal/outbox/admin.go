@@ -14,7 +14,7 @@ import (
 // A Status is where an endpoint stands, for the operator.
 type Status struct {
 	Agent      string    `json:"agent"`
-	Endpoint   string    `json:"endpoint"`
+	Endpoint   string    `json:"webhook"`
 	DisabledAt time.Time `json:"disabled_at,omitzero"`
 	Reason     string    `json:"reason,omitempty"` // why it is disabled
 	Delivered  time.Time `json:"delivered_at,omitzero"`
@@ -142,7 +142,7 @@ func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, e
 		}
 	}
 	if !known {
-		return 0, fmt.Errorf("endpoint %q of agent %q: %w", name, agent, approvals.ErrNotFound)
+		return 0, fmt.Errorf("webhook %q of agent %q: %w", name, agent, approvals.ErrNotFound)
 	}
 	return waiting, nil
 }

@@ -11,7 +11,7 @@ import (
 type Delivery struct {
 	ID         string    `json:"id"` // the webhook-id
 	Agent      string    `json:"agent"`
-	Endpoint   string    `json:"endpoint"`
+	Endpoint   string    `json:"webhook"`
 	Type       string    `json:"type"`
 	At         time.Time `json:"at"`
 	State      string    `json:"state"` // waiting, done, unwanted, unsendable or undelivered

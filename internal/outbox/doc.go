@@ -1,5 +1,5 @@
-// Package outbox keeps the messages for the webhook endpoints of remote agents
-// until they are delivered.
+// Package outbox keeps the messages for the webhooks of remote agents until they are
+// delivered.
 //
 // A message is put into the outbox in the course of what it tells of, and under an
 // id that follows from that: put again, it is the same message. It is sent as due

@@ -179,6 +179,9 @@ func TestAMessageForAnEndpointThatIsNotConfiguredIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	id := w.put("a", "later")
 	require.Positive(t, w.waitOf(w.Reconcile(t.Context(), id)))
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "The webhook is not in the configuration.", list[0].LastError)
 	w.urls["later"] = w.hook.URL
 	w.clock.Advance(10 * time.Second)
 	require.NoError(t, w.Reconcile(t.Context(), id))

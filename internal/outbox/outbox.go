@@ -139,7 +139,7 @@ func (o *Outbox) send(ctx context.Context, m stored) (outcome webhook.Outcome, c
 	defer o.sending.end(m)
 	to, configured := o.c.Endpoint(m.Agent, m.Endpoint)
 	if !configured {
-		return webhook.Outcome{Kind: webhook.Retry, Reason: "The endpoint is not in the configuration."}, false
+		return webhook.Outcome{Kind: webhook.Retry, Reason: "The webhook is not in the configuration."}, false
 	}
 	return o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data, Trace: traceOf(m.Data)}), true
 }
@@ -193,7 +193,7 @@ func (o *Outbox) settle(ctx context.Context, id string, m stored, outcome webhoo
 		next = webhook.Attempts{Last: next.Last, LastStatus: next.LastStatus, LastError: next.LastError}
 	}
 	log := []slog.Attr{
-		slog.String("agent", m.Agent), slog.String("endpoint", m.Endpoint), slog.String("request", id),
+		slog.String("agent", m.Agent), slog.String("webhook", m.Endpoint), slog.String("request", id),
 		slog.String("message", m.ID), slog.String("reason", outcome.Reason),
 	}
 	givenUp := next.State != webhook.Waiting && next.State != webhook.Done
@@ -230,7 +230,7 @@ func (o *Outbox) endpointsOf(ctx context.Context, id string) (endpoints, error) 
 	}
 	all, _, err := load[endpoints](ctx, o, endpointsID(n))
 	if err != nil {
-		return endpoints{}, fmt.Errorf("load the endpoints: %w", err)
+		return endpoints{}, fmt.Errorf("load the webhooks: %w", err)
 	}
 	return all, nil
 }

@@ -97,7 +97,7 @@ func New(cfg Config) (*Sender, error) {
 }
 
 // ErrEndpoint says that nothing can be sent to an endpoint as it is configured.
-var ErrEndpoint = errors.New("the endpoint is not usable")
+var ErrEndpoint = errors.New("the receiver is not usable")
 
 // Check returns what is wrong with the endpoint, as far as that can be said without
 // looking up its name. Send checks it too.
@@ -211,7 +211,7 @@ func (s *Sender) request(ctx context.Context, to *url.URL, secrets []Secret, id 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the URL of the endpoint makes no request")
+		return nil, errors.New("the URL of the receiver makes no request")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Countersign-Webhook/1")

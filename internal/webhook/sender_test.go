@@ -310,10 +310,10 @@ func TestAReasonHoldsNothingOfTheURLOrTheReceiver(t *testing.T) {
 		secure.URL:                           "The certificate of the receiver is not trusted.",
 		"https://" + raw.Addr().String():     "The receiver and the bot could not agree on TLS.",
 		"http://" + raw.Addr().String():      "The connection to the receiver failed.",
-		"http://user:hunter2@127.0.0.1/":     "The endpoint is not usable: the URL must not contain a name or a password.",
-		"https://10.0.0.1/hunter2":           "The endpoint is not usable: the host has an address that is not allowed: 10.0.0.0/8 (private).",
-		"https://\x00/hunter2":               "The endpoint is not usable: expected a URL such as https://example.com/hooks.",
-		"https://nothing.invalid:1/hunter2/": "The endpoint is not usable: the port is not allowed: list it in webhooks.ports.",
+		"http://user:hunter2@127.0.0.1/":     "The receiver is not usable: the URL must not contain a name or a password.",
+		"https://10.0.0.1/hunter2":           "The receiver is not usable: the host has an address that is not allowed: 10.0.0.0/8 (private).",
+		"https://\x00/hunter2":               "The receiver is not usable: expected a URL such as https://example.com/hooks.",
+		"https://nothing.invalid:1/hunter2/": "The receiver is not usable: the port is not allowed: list it in webhooks.ports.",
 	} {
 		got := s.Send(t.Context(), to(t, strings.TrimSuffix(address, "/")+"/hunter2"), settled)
 		require.Equal(t, webhook.Outcome{Kind: webhook.Retry, Reason: want}, got, address)
