@@ -59,7 +59,7 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 		{"bot admin list shows it", []string{"redeliver", "run-01-x"}},
 		{"bot admin parked lists what is", []string{"retry", "runs", "run-01-x"}},
 		{"bot admin run shows the batches", []string{"fulfill", "batch-01-x", "c", `"words"`}},
-		{"bot admin webhooks lists the agents", []string{"enable", "claude", "ci"}},
+		{`there was no message for a webhook "ci" of the agent "claude"; with --config FILE`, []string{"enable", "claude", "ci"}},
 		{"--most must be 1 or more", []string{"list", "--most", "0"}}, // no list of nothing while requests wait
 	} {
 		_, err := w.admin(c.args...)

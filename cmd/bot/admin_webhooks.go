@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/outbox"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 func adminWebhooks(ctx context.Context, in *call) error {
@@ -99,7 +100,7 @@ func (a admin) enable(ctx context.Context, agent, name string) (done, error) {
 	}
 	waiting, err := o.Enable(ctx, agent, name)
 	if errors.Is(err, approvals.ErrNotFound) {
-		return done{}, fmt.Errorf("enable: %w: there was no message for it; bot admin webhooks lists the agents and their webhooks", err)
+		err = a.unmessaged(ctx, o, agent, name)
 	}
 	if err != nil {
 		return done{}, fmt.Errorf("enable: %w", err)
@@ -108,6 +109,27 @@ func (a admin) enable(ctx context.Context, agent, name string) (done, error) {
 		fmt.Sprintf("enabled; %s due now", counted(waiting, "message is", "messages are")),
 		map[string]any{"agent": agent, "webhook": name, "state": "enabled", "due": waiting},
 	}, nil
+}
+
+// unmessaged is why a webhook without messages cannot be enabled, and nil if it is in the
+// configuration: it is enabled until a message to it fails.
+func (a admin) unmessaged(ctx context.Context, o *outbox.Outbox, agent, name string) error {
+	list, err := o.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list the webhooks: %w", err)
+	}
+	var known []string
+	for _, s := range withConfigured(list, a.remote) {
+		known = append(known, s.Agent+" "+s.Endpoint)
+	}
+	if slices.Contains(known, agent+" "+name) {
+		return nil
+	}
+	hint := strictyaml.HintOr(agent+" "+name, known)
+	if a.configured {
+		return fmt.Errorf("there is no webhook %q of the agent %q%s", name, agent, hint)
+	}
+	return fmt.Errorf("there was no message for a webhook %q of the agent %q%s; with --config FILE, the webhooks of the configuration are known too", name, agent, hint)
 }
 
 // redeliver sends the messages about a request again.
@@ -120,6 +142,9 @@ func (a admin) redeliver(ctx context.Context, request string) (done, error) {
 		return done{}, err
 	}
 	due, held, err := o.Redeliver(ctx, request)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return done{}, fmt.Errorf("redeliver: there are no webhook messages about %s; a request has them if it names a webhook with notify", request)
+	}
 	if err != nil {
 		return done{}, fmt.Errorf("redeliver: %w", err)
 	}

@@ -152,6 +152,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	h := newWebhookBot(t)
 	require.Equal(t, "claude\tall\tenabled\tnever delivered\t0 waiting\t\nclaude\tci\tenabled\tnever delivered\t0 waiting\t\n"+
 		"crm\tcalls\tenabled\tnever delivered\t0 waiting\t\n3 webhooks, 0 disabled\n", h.admin("webhooks"), "those of the configuration")
+	require.Equal(t, "enabled; 0 messages are due now\n", h.admin("enable", "claude", "ci"), "it is")
 	first := h.ask("one")
 	statetest.Await(t, "that it waits", func() bool { return len(h.messages()) == 1 })
 	bobApproves(t, h.b, first)
@@ -197,6 +198,25 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 		ids[m.id]++
 	}
 	require.Len(t, ids, 4, "a message that is sent again has its id")
+}
+
+func TestAdminNamesTheWebhookOrTheRequestThatItDoesNotFind(t *testing.T) {
+	t.Parallel()
+	h := newWebhookBot(t)
+	client := h.b.remote[0].client
+	client.Credential = "token:0"
+	r, err := h.b.intake.Ask(t.Context(), client, intake.Ask{
+		Door: intake.DoorAPI, ExternalID: "untold", Calls: []intake.Call{{ID: "c1", Tool: "deploy", Args: json.RawMessage(deploys)}},
+	})
+	require.NoError(t, err)
+	for want, args := range map[string][]string{
+		`enable: there is no webhook "cii" of the agent "claude"; did you mean claude ci?`:                          {"enable", "claude", "cii"},
+		`enable: there is no webhook "claude" of the agent "ci"; use one of claude all, claude ci, crm calls`:       {"enable", "ci", "claude"},
+		"redeliver: there are no webhook messages about " + string(r.ID) + "; a request has them if it names a web": {"redeliver", string(r.ID)},
+	} {
+		err := run(t.Context(), append(append([]string{"admin"}, args...), "--config", h.o.Path), h.o.Environ, io.Discard, io.Discard)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // It takes state.Announcements.
