@@ -124,9 +124,12 @@ func (s control) handler() http.Handler {
 }
 
 // acting is a route that does something. Its input must be JSON with known
-// fields only.
+// fields only, and it has no parameters.
 func acting[In, Out any](path string, do func(In) (Out, error)) ControlRoute {
 	return ControlRoute{"POST " + path, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
+		if refuseUnknown(w, r, nil) {
+			return
+		}
 		var in In
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		d.DisallowUnknownFields()
@@ -148,16 +151,24 @@ func acting[In, Out any](path string, do func(In) (Out, error)) ControlRoute {
 // must be no others.
 func asking[In, Out any](path string, do func(url.Values) (Out, error)) ControlRoute {
 	return ControlRoute{"GET " + path, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
-		query := r.URL.Query()
-		for name := range query {
-			if !slices.Contains(parameters(reflect.TypeFor[In]()), name) {
-				writeJSON(w, http.StatusBadRequest, Problem{fmt.Sprintf("read the request: unknown parameter %q", name)})
-				return
-			}
+		if refuseUnknown(w, r, parameters(reflect.TypeFor[In]())) {
+			return
 		}
-		out, err := do(query)
+		out, err := do(r.URL.Query())
 		writeOutcome(w, out, err)
 	}}
+}
+
+// refuseUnknown answers a request that has a query parameter which is not known, and reports
+// whether it did.
+func refuseUnknown(w http.ResponseWriter, r *http.Request, known []string) bool {
+	for name := range r.URL.Query() {
+		if !slices.Contains(known, name) {
+			writeJSON(w, http.StatusBadRequest, Problem{fmt.Sprintf("read the request: unknown parameter %q", name)})
+			return true
+		}
+	}
+	return false
 }
 
 // parameters are the JSON names of the fields of a struct.

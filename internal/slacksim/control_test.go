@@ -36,6 +36,7 @@ func TestTheControlAPIRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"home", `{"user":"gone"}`, 403},
 		{"home", `{"user":"countersign"}`, 403},
 		{"clock", `{"advance_ms":-1}`, 400},
+		{"clock?advance_ms=60000", `{}`, 400},
 		{"faults", `{"next":[{"status":42}]}`, 400},
 		{"faults", `{"next":[{"method":"chat.post","status":429}]}`, 400},
 		{"faults", `{"next":[{"method":"response_url","status":503},{"status":429}]}`, 200},
