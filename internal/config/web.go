@@ -194,6 +194,10 @@ func (i WebIssuer) check(at string, seen map[JWT]string, wrong func(format strin
 		wrong("%s: maps no token to a person; set subjects or emails", at)
 	}
 	for sub, user := range i.Subjects {
+		if sub == "" {
+			wrong("%s.subjects: a token without a sub proves nobody; remove the empty one", at)
+			continue
+		}
 		at := at + ".subjects." + sub
 		checkUser(at, user, wrong)
 		if other := seen[JWT{Issuer: i.Issuer, Audience: i.Audience, Subject: sub}]; other != "" {

@@ -66,6 +66,7 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		"web.issuers[0].audience: not set; without it, any":  func(c *Config) { c.Web.Issuers[0].Audience = "" },
 		"web.issuers[0].keys: must begin with https":         func(c *Config) { c.Web.Issuers[0].Keys = "http://id.example/keys" },
 		"web.issuers[0]: maps no token to a person":          func(c *Config) { c.Web.Issuers[0].Subjects, c.Web.Issuers[0].Emails = nil, false },
+		"web.issuers[0].subjects: a token without a sub":     func(c *Config) { c.Web.Issuers[0].Subjects[""] = "U0ALICE" },
 		`web.issuers[0].subjects.x: "@ann" is not a user id`: func(c *Config) { c.Web.Issuers[0].Subjects["x"] = "@ann" },
 		`web.issuers[1].issuer: "https://id.example" is lis`: func(c *Config) { c.Web.Issuers = append(c.Web.Issuers, c.Web.Issuers[0]) },
 	} {
