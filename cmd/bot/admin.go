@@ -51,7 +51,7 @@ func openAdmin(ctx context.Context, in *call, changes bool) (a admin, args []str
 		return a, nil, err
 	}
 	switch holds := store.Holds(ctx); {
-	case errors.Is(holds, state.ErrConverting) && in.name != "convert":
+	case errors.Is(holds, state.ErrLayoutChanged), errors.Is(holds, state.ErrConverting) && in.name != "convert":
 		return a, nil, errors.Join(holds, store.Close())
 	case errors.Is(holds, state.ErrEmptied):
 		_, _ = fmt.Fprintf(in.stderr, "bot: no bot has started on this Redis with the prefix %q; if the configuration of the bot sets redis.prefix, name it with --config\n", store.Prefix())

@@ -18,10 +18,10 @@ func (a admin) convert(ctx context.Context) (done, error) {
 	switch {
 	case errors.Is(err, state.ErrEmptied):
 		return done{}, errors.New("there is no store to convert: a bot that starts on this Redis makes a new one")
-	case errors.Is(err, state.ErrInUse):
-		return done{}, err
+	case errors.Is(err, state.ErrConverting):
+		return done{}, fmt.Errorf("after %s: %w", entriesMoved(moved), err)
 	case err != nil:
-		return done{}, fmt.Errorf("after %s: %w; no replica starts until this has been run again", entriesMoved(moved), err)
+		return done{}, err
 	case moved == 0:
 		return done{"the store has the layout of this version", map[string]any{"moved": 0}}, nil
 	}

@@ -187,11 +187,8 @@ func TestABotEndsWhenTheLayoutOfItsStoreIsChanged(t *testing.T) {
 	label := "countersign:{p00}:layout"
 	require.NoError(t, server.Client.Set(t.Context(), label, "64", 0).Err())
 	b := i.bot()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	require.NoError(t, b.store.Holds(t.Context()))
 	changed := make(chan error, 1)
-	b.followLayout(ctx, changed)
-	require.Empty(t, changed)
 	require.NoError(t, server.Client.Set(t.Context(), label, "64/2", 0).Err())
 	b.followLayout(t.Context(), changed)
 	require.ErrorIs(t, <-changed, state.ErrLayoutChanged)

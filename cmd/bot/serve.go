@@ -203,7 +203,7 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	case err = <-remote.failed():
 		err = fmt.Errorf("serve remote agents: %w", err)
 	case err = <-changed:
-		err = fmt.Errorf("%w; a new process takes the new one", err)
+		err = fmt.Errorf("stopping: %w", err)
 	case <-ctx.Done():
 		log.InfoContext(ctx, "stopping")
 	}
@@ -226,17 +226,19 @@ func serve(ctx context.Context, l, agents net.Listener, c config.Config, e confi
 	return err
 }
 
-// followLayout sends an error once another process has changed the layout of the store. It
-// returns then, or when ctx ends.
+// followLayout sends an error once another process has changed the layout of the store, or
+// has begun to and does not go back. It returns then, or when ctx ends.
 func (b *bot) followLayout(ctx context.Context, changed chan<- error) {
-	for {
+	for began := false; ; {
 		asking, cancel := context.WithTimeout(ctx, doctor.Timeout)
 		err := b.store.Holds(asking)
 		cancel()
-		if errors.Is(err, state.ErrLayoutChanged) {
+		converting := errors.Is(err, state.ErrConverting)
+		if errors.Is(err, state.ErrLayoutChanged) || converting && began {
 			changed <- err
 			return
 		}
+		began = converting
 		next := time.NewTimer(redisLooks*3/4 + rand.N(redisLooks/2)) //nolint:gosec // jitter is no secret
 		select {
 		case <-next.C:

@@ -56,7 +56,7 @@ func (c *checker) checkRedis(ctx context.Context) {
 	}
 }
 
-// checkLayout reports a store in which this version does not work, or on which it takes more
+// checkLayout reports a store in which this version does not work, or in which it costs more
 // of Redis.
 func (c *checker) checkLayout(ctx context.Context, client redis.UniversalClient) {
 	switch older, err := state.CheckLayout(ctx, client, c.config.Redis.Prefix); {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,9 +29,9 @@ var aloneEvery = 500 * time.Millisecond // a variable for tests
 
 // Convert changes the layout of older versions to that of this one, and returns how many
 // entries it has moved. Nothing may use the store until it has ended: it is [ErrInUse] while
-// a process works on it. If it was interrupted, it goes on when it is called again; until
-// then it is [ErrConverting] to work on the store. Replicas of older versions do not start
-// on it from then on. In a store that has the layout of this version it moves what was
+// a process works on it. An error is [ErrConverting], too, if nobody may work on the store
+// until it was called again and has ended. Replicas of older versions do not start on the
+// store from then on. In a store that has the layout of this version it moves what was
 // stored in the other one by a process that should have been stopped.
 func (s *Store) Convert(ctx context.Context) (entries int, err error) {
 	stored, err := s.layout(ctx)
@@ -40,45 +41,87 @@ func (s *Store) Convert(ctx context.Context) (entries int, err error) {
 		}
 		stored, err = apart, s.label(ctx)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if stored == apart {
+	case stored == joined:
+		return s.move(ctx, true)
+	case stored == apart:
 		if err := s.alone(ctx, 1); err != nil {
 			return 0, err
 		}
-		// From now on no process begins: one that has begun is heard of, see [Store.attend].
-		if err := s.relabel(ctx, apart, converting); err != nil {
-			return 0, err
-		}
-		if err := s.alone(ctx, aloneTimes); err != nil {
-			return 0, errors.Join(err, s.relabel(ctx, converting, apart))
-		}
 	}
-	entries, err = s.move(ctx)
+	// From now on no process begins: one that has begun is heard of, see [Store.attend].
+	if err := s.relabel(ctx, converting, apart, converting); err != nil {
+		return 0, errors.Join(err, ErrConverting) // it may be stored
+	}
+	if err := s.alone(ctx, aloneTimes); err != nil {
+		if stored == apart { // nothing is moved yet
+			return 0, errors.Join(err, s.goBack(ctx))
+		}
+		return 0, errors.Join(err, ErrConverting)
+	}
+	entries, err = s.move(ctx, false)
+	if err == nil {
+		err = s.relabel(ctx, joined, converting, joined)
+	}
 	if err != nil {
-		return entries, err
+		return entries, errors.Join(err, ErrConverting)
 	}
-	return entries, s.relabel(ctx, converting, joined)
+	return entries, nil
 }
 
-// move moves everything that is in the layout [apart], and confirms that it is durable.
-func (s *Store) move(ctx context.Context) (entries int, err error) {
-	sets, err := s.heldApart(ctx, dueApart, listApart, decidedBy)
+// goBack stores that the layout is that of older versions again, also when ctx has ended,
+// unless another process has moved something meanwhile.
+func (s *Store) goBack(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+	defer cancel()
+	moved, err := s.mixed(ctx)
+	if err == nil && !moved {
+		err = s.relabel(ctx, apart, converting, apart)
+	}
+	if err != nil || moved {
+		return errors.Join(err, ErrConverting)
+	}
+	return nil
+}
+
+// relabel stores a layout if one of these is stored.
+func (s *Store) relabel(ctx context.Context, to string, from ...string) error {
+	p := s.partition(0)
+	for _, is := range from {
+		ch := newRepeatable(p)
+		ch.check(is, "GET", string(p.layout()))
+		ch.write("SET", string(p.layout()), to)
+		if err := s.applyBehind(ctx, ch); !errors.Is(err, approvals.ErrConflict) {
+			return wrap(err, "store how the store is laid out")
+		}
+	}
+	return fmt.Errorf("%w: another process changes the layout of the store at the same time", approvals.ErrConflict)
+}
+
+// move moves what is in the layout [apart], and confirms that it is durable. What is late was
+// stored after the layout was changed: a request that was settled meanwhile is listed no more.
+func (s *Store) move(ctx context.Context, late bool) (entries int, err error) {
+	what := []string{dueApart, listApart}
+	if !late {
+		what = append(what, decidedBy)
+	}
+	sets, err := s.heldApart(ctx, what...)
 	if err != nil {
 		return 0, err
 	}
 	moved := make(map[int]bool)
 	for _, set := range sets {
-		n, err := set.convert(ctx, s.conn)
+		n, err := set.convert(ctx, s, late)
 		entries += n
 		if err != nil {
 			return entries, fmt.Errorf("change the layout of %s: %w", set.key, err)
 		}
 		moved[set.n] = moved[set.n] || n > 0
 	}
-	for n, any := range moved {
-		if !any {
+	for n, some := range moved {
+		if !some {
 			continue
 		}
 		if err := s.confirm(ctx, n, s.barrier); err != nil {
@@ -89,8 +132,8 @@ func (s *Store) move(ctx context.Context) (entries int, err error) {
 }
 
 // mixed reports whether something is due or listed in the other layout than the one that the
-// store has: a process has gone on that did not hear of the change, or an older copy was
-// restored while processes worked.
+// store has: a process has gone on of which [Store.Convert] did not hear, or an older copy
+// was restored while processes worked.
 func (s *conn) mixed(ctx context.Context) (bool, error) {
 	pipe := s.client.Pipeline()
 	found := make([]*redis.IntCmd, approvals.Partitions)
@@ -116,8 +159,12 @@ func (s *Store) attend(ctx context.Context) error {
 		return nil
 	}
 	sub := s.client.Subscribe(ctx, s.prefix+channelApart)
-	if _, err := sub.Receive(ctx); err != nil {
-		return errors.Join(fmt.Errorf("say that this process works on the store: %w", err), sub.Close())
+	if _, err := sub.ReceiveTimeout(ctx, settling); err != nil {
+		if err = errors.Join(fmt.Errorf("say that this process works on the store: %w", err), sub.Close()); notPermitted(err) {
+			s.log.WarnContext(ctx, "bot admin convert does not hear of this process: end it before", slog.Any("err", err))
+			return nil
+		}
+		return err
 	}
 	s.present = sub
 	go func() {
@@ -179,18 +226,6 @@ func (s *conn) heard(ctx context.Context, patterns ...string) (bool, error) {
 	return all.Load() > 0, wrap(err, "ask who works on the store")
 }
 
-// relabel stores another layout if this one is stored.
-func (s *Store) relabel(ctx context.Context, from, to string) error {
-	p := s.partition(0)
-	ch := newRepeatable(p)
-	ch.check(from, "GET", string(p.layout()))
-	ch.write("SET", string(p.layout()), to)
-	if err := s.applyBehind(ctx, ch); err != nil && !errors.Is(err, approvals.ErrConflict) {
-		return fmt.Errorf("store how the store is laid out: %w", err)
-	}
-	return nil
-}
-
 // dueBy makes a document due at the latest then.
 func (c *change) dueBy(d dueIndex, id string, at score) {
 	c.write("ZADD", string(d.key), "LT", d.stored(at).String(), d.member(id))
@@ -243,8 +278,9 @@ func (s *conn) heldApart(ctx context.Context, what ...string) (all []setApart, e
 	return all, nil
 }
 
-// convert moves what is in the set to where it is in the layout [joined].
-func (a setApart) convert(ctx context.Context, s *conn) (entries int, err error) {
+// convert moves what is in the set to where it is in the layout [joined]. Of what is late only
+// requests are listed that are on the list.
+func (a setApart) convert(ctx context.Context, s *Store, late bool) (entries int, err error) {
 	to := a.partition
 	to.apart = false
 	for {
@@ -259,6 +295,12 @@ func (a setApart) convert(ctx context.Context, s *conn) (entries int, err error)
 		if len(found) == 0 {
 			return entries, nil
 		}
+		on := func(string) bool { return true }
+		if late && a.list != "" {
+			if on, err = s.listed(ctx, a.list, found); err != nil {
+				return entries, err
+			}
+		}
 		ch := newRepeatable(to)
 		for i, z := range found {
 			member, _ := z.Member.(string)
@@ -269,7 +311,9 @@ func (a setApart) convert(ctx context.Context, s *conn) (entries int, err error)
 			case a.due != "":
 				ch.dueBy(to.due(a.due), member, score(z.Score))
 			case a.list != "":
-				ch.enlist(to.list(a.list), member)
+				if on(member) {
+					ch.enlist(to.list(a.list), member)
+				}
 			default:
 				ch.zadd(a.key, shortID(member), score(z.Score))
 			}
@@ -286,4 +330,22 @@ func (a setApart) convert(ctx context.Context, s *conn) (entries int, err error)
 			entries += len(found)
 		}
 	}
+}
+
+// listed says which of these places are those of batches that are on the list.
+func (s *Store) listed(ctx context.Context, list approvals.ListKey, found []redis.Z) (on func(place string) bool, err error) {
+	var ids []string
+	for _, z := range found {
+		place, _ := z.Member.(string)
+		ids = append(ids, batchAt(place))
+	}
+	batches, err := s.batches(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	is := make(map[string]bool)
+	for _, b := range batches {
+		is[place(b)] = slices.Contains(b.Concerns(), list)
+	}
+	return func(place string) bool { return is[place] }, nil
 }

@@ -62,7 +62,8 @@
 // index.go says how members of list, decided and due are written, short and in the order
 // of what they stand for. Older versions have a key for each list and each kind of due
 // work, list:<list> and due:<kind>, with members that are plain text. A store of theirs
-// keeps that layout, so that replicas of both can work on it, until [Store.Convert].
+// keeps that layout, so that replicas of both can work on it, until [Store.Convert], which
+// hears of them on the channel <prefix>:wakes:apart.
 //
 // The channel <prefix>:wakes carries the partition in which there is work, and its
 // kinds; [Cards] wakes those who follow a [Feed], too. A message without a kind is that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 
@@ -43,7 +42,7 @@ var (
 )
 
 // checkLayout takes the layout that is stored, and that of new stores if none is. [Open]
-// calls it, and [conn.LayOut], before anything else uses the store.
+// calls it, and [Store.LayOut], before anything else uses the store.
 func (s *conn) checkLayout(ctx context.Context) error {
 	stored, err := s.layout(ctx)
 	if err != nil && !errors.Is(err, ErrEmptied) {
@@ -123,12 +122,12 @@ func (s *Store) LayOut(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s.apart && mixed:
-		s.log.WarnContext(ctx, "some work is in the layout of this version, and the rest in that of older versions: stop all replicas and run bot admin convert, or the former is not done")
+		s.log.WarnContext(ctx, "some work is in the layout of this version, and is not done until all replicas are stopped and bot admin convert has run")
 	case s.apart:
 		s.log.InfoContext(ctx, "the store has the layout of older versions, in which a decision costs more of Redis; bot admin convert changes it while no replica runs")
 	case mixed:
-		entries, err := s.move(ctx)
-		s.log.WarnContext(ctx, "work was in the layout of older versions, of a process that should have been stopped, and was moved", slog.Int("entries", entries), slog.Any("err", err))
+		s.log.WarnContext(ctx, "some work is in the layout of older versions, of a process that should have been stopped; it is moved")
+		_, err := s.move(ctx, true)
 		return err
 	}
 	return nil
@@ -146,7 +145,7 @@ func (s *conn) label(ctx context.Context) error {
 		return err
 	}
 	others, err := s.heard(ctx, channelApart, ":wake:*")
-	if err != nil {
+	if err != nil && !notPermitted(err) {
 		return err
 	}
 	is := joined
