@@ -95,6 +95,7 @@ type bench struct {
 	*world
 
 	redis   *server
+	own     asked            // by its own stores, not by the bots
 	keeps   state.Durability // what Redis is set to now
 	n       int              // of prefixes in use
 	started int              // how often runs were started

@@ -72,7 +72,7 @@ func (b *bench) clicked(ctx context.Context, running *ends, seen drawn, n, repli
 		out.addrs = []string{addr}
 		return out, err
 	}
-	out.done = func(ctx context.Context) (float64, error) { return b.drained(ctx, s) }
+	out.done = func(ctx context.Context) (cost, error) { return b.drained(ctx, s) }
 	if out.addrs, err = b.group(ctx, running, c, replicas); err != nil {
 		return subject{}, err
 	}

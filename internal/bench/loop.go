@@ -125,7 +125,7 @@ func (b *bench) steps(ctx context.Context, l *loopSubject, steps, n, atOnce int)
 	if err := g.Wait(); err != nil {
 		return cost{}, 0, false, err
 	}
-	looks := 0.0
+	var looks cost
 	if l.store != nil {
 		if looks, err = b.drained(ctx, l.store); err != nil {
 			return cost{}, 0, false, err
@@ -133,7 +133,7 @@ func (b *bench) steps(ctx context.Context, l *loopSubject, steps, n, atOnce int)
 	}
 	after, err := b.redis.cost(ctx)
 	owned, known := cpuOf(l.used)
-	spent = after.minus(before).without(looks)
+	spent = after.minus(before).minus(looks)
 	spent.process += owned - own
 	return spent, l.median(), known, err
 }

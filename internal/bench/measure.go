@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/countersign/countersign/internal/approvals"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -19,8 +21,8 @@ type subject struct {
 	// sent are the requests of a round, which counts from 0.
 	sent func(round int) ([]request, error)
 	// done, if set, waits until all work that follows from the answers is done. It
-	// returns how often it looked at what is due. The cost of that work counts.
-	done func(ctx context.Context) (looks float64, err error)
+	// returns what looking at what is due has cost. The cost of that work counts.
+	done func(ctx context.Context) (looks cost, err error)
 	// used returns the CPU time of the subject's own process, and whether that is
 	// known. It is nil if the subject runs in this process.
 	used func() (time.Duration, bool)
@@ -55,7 +57,7 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 	if err != nil {
 		return nil, err
 	}
-	looks := 0.0
+	var looks cost
 	if s.done != nil {
 		if looks, err = s.done(ctx); err != nil {
 			return nil, err
@@ -66,9 +68,9 @@ func (b *bench) measure(ctx context.Context, s subject, round int) ([]float64, e
 		return nil, err
 	}
 	owned, known := cpuOf(s.used)
-	spent := after.minus(before)
+	spent := after.minus(before).minus(looks)
 	spent.process += owned - own
-	spent = spent.without(looks).each(float64(max(1, len(took.each))))
+	spent = spent.each(float64(max(1, len(took.each))))
 	used := ms(spent.process)
 	if !known {
 		used = unknown
@@ -143,20 +145,45 @@ func (b *bench) compared(ctx context.Context, t Table, base string, ours []versu
 	return b.table(t)
 }
 
-// backlogCommands is how many commands one look of drained is.
-var backlogCommands = float64(approvals.Partitions * (len(state.Kinds()) + 4))
-
-// drained returns when all that is due is done, and how often it looked.
-func (b *bench) drained(ctx context.Context, s *state.Store) (looks float64, err error) {
-	due := state.NewDue(s, state.DueOptions{})
+// drained returns when all that is due is done, and which commands and round trips it took
+// to look. Nothing else may use the bench's own stores meanwhile.
+func (b *bench) drained(ctx context.Context, s *state.Store) (looks cost, err error) {
+	due, before := state.NewDue(s, state.DueOptions{}), b.own.cost()
 	for {
 		now, err := due.Backlog(ctx)
-		looks++
 		if err != nil || len(now.OldestDue) == 0 {
-			return looks, err
+			return b.own.cost().minus(before), err
 		}
 		if err := sleep(ctx, 100*time.Millisecond); err != nil {
-			return looks, err
+			return cost{}, err
 		}
+	}
+}
+
+// asked counts what the stores of the bench ask of Redis.
+type asked struct{ commands, trips atomic.Int64 }
+
+func (a *asked) cost() cost {
+	return cost{commands: float64(a.commands.Load()), trips: float64(a.trips.Load())}
+}
+
+// DialHook implements [redis.Hook].
+func (a *asked) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements [redis.Hook].
+func (a *asked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		a.commands.Add(1)
+		a.trips.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (a *asked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		a.commands.Add(int64(len(all)))
+		a.trips.Add(1)
+		return next(ctx, all)
 	}
 }

@@ -198,7 +198,7 @@ func (b *bench) viewed(ctx context.Context, prefix string, s *state.Store, seen 
 	}
 	clicks := subject{name: "a click", addrs: []string{r.addr}, conns: 1, sent: func(int) ([]request, error) {
 		return b.clicksOn(seen, some[:min(n, len(some))])
-	}, done: func(ctx context.Context) (float64, error) { return b.drained(ctx, s) }}
+	}, done: func(ctx context.Context) (cost, error) { return b.drained(ctx, s) }}
 	m, err := b.measure(ctx, clicks, 0)
 	if err != nil {
 		return Row{}, err

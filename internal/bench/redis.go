@@ -215,13 +215,6 @@ func (c cost) minus(o cost) cost {
 	return cost{c.process - o.process, c.server - o.server, c.commands - o.commands, c.trips - o.trips, c.aof - o.aof, c.memory - o.memory}
 }
 
-// without returns the cost less that of this number of looks at what is due.
-func (c cost) without(looks float64) cost {
-	c.commands -= looks * backlogCommands
-	c.trips -= looks
-	return c
-}
-
 // each returns the cost of one, if c is the cost of n.
 func (c cost) each(n float64) cost {
 	part := func(d time.Duration) time.Duration { return time.Duration(float64(d) / n) }

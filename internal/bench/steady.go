@@ -89,13 +89,13 @@ func (b *bench) steadyAt(ctx context.Context, rate int) (_ Row, err error) {
 	if err != nil {
 		return Row{}, err
 	}
-	spent, tool := after.minus(before), times{each: a.since(began, every, n)}
+	spent, tool := after.minus(before).minus(looks), times{each: a.since(began, every, n)}
 	if len(tool.each)+took.failed < n {
 		return Row{}, fmt.Errorf("%d clicks were answered, and %d calls ran", n-took.failed, len(tool.each))
 	}
 	return Row{fmt.Sprintf("%d clicks/s", rate), []float64{
 		float64(n), float64(took.failed), ms(took.at(0.5)), ms(took.at(0.99)), ms(tool.at(0.5)), ms(tool.at(0.99)),
-		ms(spent.process) / float64(n), (spent.commands - looks*backlogCommands) / float64(n), spent.aof / float64(n),
+		ms(spent.process) / float64(n), spent.commands / float64(n), spent.aof / float64(n),
 	}}, nil
 }
 

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/redisserver"
 	"github.com/countersign/countersign/internal/slacksim"
@@ -237,7 +239,7 @@ func (b *bench) log() *slog.Logger { return config.NewLogger(b.Stderr, "error") 
 
 // store opens what the bots with this prefix work on.
 func (b *bench) store(ctx context.Context, prefix string) (*state.Store, error) {
-	return state.Open(ctx, state.Options{URL: b.redis.url, Prefix: prefix, Now: b.Now})
+	return state.Open(ctx, state.Options{URL: b.redis.url, Hooks: []redis.Hook{&b.own}, Prefix: prefix, Now: b.Now})
 }
 
 // fresh is a prefix that nothing is stored under.
