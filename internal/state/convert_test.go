@@ -21,11 +21,14 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
+// filled is how many partitions have something in the tests of conversions.
+const filled = 30
+
 // contents are what the lists and the index of due work say.
 func contents(t *testing.T, s *state.Store) map[string][]string {
 	t.Helper()
 	all := make(map[string][]string)
-	for n := range approvals.Partitions {
+	for n := range filled {
 		for _, k := range state.Kinds() {
 			ids, err := s.AllDue(t.Context(), n, k)
 			require.NoError(t, err)
@@ -56,7 +59,7 @@ func contents(t *testing.T, s *state.Store) map[string][]string {
 func fill(t *testing.T, s *state.Store, r *rand.Rand) {
 	t.Helper()
 	decided := 0
-	for n := range 30 {
+	for n := range filled {
 		opens := randomBatch(t, r, n)
 		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 		next, events, err := opens.Batch.Apply(randomCommand(r, opens.Batch, start0.Add(time.Minute)))
@@ -141,7 +144,7 @@ func converts(t *testing.T, c redis.UniversalClient) {
 			}
 			return statetest.None
 		})
-		step := int64(37)
+		step := int64(71)
 		if _, is := c.(*held); is {
 			step = 150 // each commit of the past takes longer
 		}
