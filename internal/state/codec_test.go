@@ -424,4 +424,9 @@ func TestScoresAreTheSameTextOnEveryServer(t *testing.T) {
 	}
 	require.WithinDuration(t, noon, scoreOf(noon).time(), scoreSteps*time.Microsecond)
 	require.Equal(t, scoreOf(noon)+scoreSteps, scoreOf(noon.Add(scoreSteps*time.Microsecond)))
+	for ns := range time.Duration(3 * scoreSteps) {
+		at := noon.Add(ns * 997)
+		require.False(t, scoreAfter(at).time().Before(at), "nothing that is due then is due before")
+		require.WithinDuration(t, at, scoreAfter(at).time(), scoreSteps*time.Microsecond)
+	}
 }

@@ -45,14 +45,18 @@ func (w *dueChanges) at(k Kind, id string, t time.Time) {
 // later is at for a change that is itself an attempt: it keeps the count of the
 // attempts.
 func (w *dueChanges) later(k Kind, id string, t time.Time) {
-	w.ch.due(w.p.due(k), id, scoreOf(t))
+	score := scoreOf(t)
+	if t.After(w.when) {
+		score = scoreAfter(t) // a deadline is not due before it is over
+	}
+	w.ch.due(w.p.due(k), id, score)
 	w.moved(item(k, id), false)
 	at, found := slices.BinarySearchFunc(w.wakes, k, func(x wake, k Kind) int { return cmp.Compare(x.kind, k) })
 	x := wake{kind: k}
 	if found {
 		x = w.wakes[at]
 	}
-	x, ok := x.with(entry{w.p.n, id, scoreOf(t)}, t.Sub(w.when))
+	x, ok := x.with(entry{w.p.n, id, score}, t.Sub(w.when))
 	switch {
 	case !ok:
 	case found:

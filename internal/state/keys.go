@@ -157,5 +157,14 @@ func scoreOf(t time.Time) score {
 	return score(min(max(t.UnixMicro(), 0)/scoreSteps*scoreSteps+1, maxScore))
 }
 
+// scoreAfter is the first score that is not before t.
+func scoreAfter(t time.Time) score {
+	s := scoreOf(t)
+	if s.time().Before(t) {
+		s = min(s+scoreSteps, maxScore)
+	}
+	return s
+}
+
 func (s score) String() string  { return strconv.FormatInt(int64(s), 10) }
 func (s score) time() time.Time { return time.UnixMicro(int64(s)) }
