@@ -230,9 +230,9 @@ limits how fast that goes; the bot must be running.`,
 		{
 			name: "convert", short: "Converts the store of an older version.", run: adminConvert,
 			about: `
-Changes how an older version laid out its store in Redis to the layout of this
-one, in which a decision costs less of Redis. Stop all replicas first, and run
-no other bot admin meanwhile. If it is interrupted, no replica starts until it
+Changes a store that an older version made to the layout of this one, in which a
+decision costs less of Redis. Stop all replicas first, and run no other bot
+admin command meanwhile. If this one is interrupted, no replica starts until it
 has been run again. Older versions do not start on the store afterwards.`,
 			example: "bot admin convert --config config.yaml",
 		},

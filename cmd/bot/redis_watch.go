@@ -78,7 +78,7 @@ func (w *redisWatch) look(ctx context.Context) {
 			Mark: doctor.IsProblem, Text: err.Error(),
 			Advice: "restore a backup, or restart the bot to go on without what was lost; see docs/operate.md",
 		})
-	case errors.Is(err, state.ErrConverting), errors.Is(err, state.ErrLayoutChanged):
+	case errors.Is(err, state.ErrConverting):
 		judged = append(judged, doctor.Finding{Mark: doctor.IsProblem, Text: err.Error(), Advice: "stop all replicas, and run bot admin convert"})
 	case err != nil:
 		return

@@ -240,14 +240,6 @@ type setApart struct {
 	list approvals.ListKey
 }
 
-// What keys begin with that hold due work, lists, and what people decided. In both layouts
-// the last have the same names.
-const (
-	dueApart  = "due:"
-	listApart = "list:"
-	decidedBy = "decided:"
-)
-
 // heldApart returns the sorted sets whose keys begin so.
 func (s *conn) heldApart(ctx context.Context, what ...string) (all []setApart, err error) {
 	seen := make(map[string]bool)

@@ -59,11 +59,12 @@
 // Requests, sheets, ledgers and the memos that stay of removed runs are the only keys
 // with a TTL. What belongs to a thread is removed with it, by [Retention].
 //
-// index.go says how members of list, decided and due are written, short and in the order
-// of what they stand for. Older versions have a key for each list and each kind of due
-// work, list:<list> and due:<kind>, with members that are plain text. A store of theirs
-// keeps that layout, so that replicas of both can work on it, until [Store.Convert], which
-// hears of them on the channel <prefix>:wakes:apart.
+// index.go says how members of list, decided and due are written: they are short, and those
+// of a list are in the order in which its batches were opened. Older versions have a key for
+// each list and each kind of due work, list:<list> and due:<kind>, with members that are
+// plain text. A store of theirs keeps that layout, so that replicas of both versions can work
+// on it, until [Store.Convert]. Processes that work in that layout listen on the channel
+// <prefix>:wakes:apart, so that Convert hears of them.
 //
 // The channel <prefix>:wakes carries the partition in which there is work, and its
 // kinds; [Cards] wakes those who follow a [Feed], too. A message without a kind is that

@@ -266,17 +266,7 @@ func shortID(id string) string {
 }
 
 // isShortID reports whether [shortID] made it.
-func isShortID(s string) bool {
-	if strings.HasPrefix(s, idAsItIs) {
-		return true
-	}
-	for _, of := range lettersOfIDs {
-		if strings.HasPrefix(s, of.letter) && len(s) == 1+uuidBytes {
-			return true
-		}
-	}
-	return false
-}
+func isShortID(s string) bool { return longID(0, s) != s }
 
 // longID is the id that [shortID] has shortened in a partition.
 func longID(partition int, short string) string {

@@ -34,6 +34,14 @@ const (
 	fieldRequests = "r" // of a batch: the requests that changed it
 )
 
+// What keys begin with in the layout [apart] that hold due work and lists, and in both
+// layouts those that hold what people decided.
+const (
+	dueApart  = "due:"
+	listApart = "list:"
+	decidedBy = "decided:"
+)
+
 // A partition makes the keys of one partition; all of them are in one slot.
 type partition struct {
 	n     int
@@ -99,20 +107,20 @@ func (p partition) ledger(u approvals.UserID) hashKey {
 
 func (p partition) due(k Kind) dueIndex {
 	if p.apart {
-		return dueIndex{zsetKey(p.base + "due:" + string(k)), k, true}
+		return dueIndex{zsetKey(p.base + dueApart + string(k)), k, true}
 	}
 	return dueIndex{zsetKey(p.base + "due"), k, false}
 }
 
 func (p partition) list(k approvals.ListKey) listIndex {
 	if p.apart {
-		return listIndex{zsetKey(p.base + "list:" + string(k)), k, p.n, true}
+		return listIndex{zsetKey(p.base + listApart + string(k)), k, p.n, true}
 	}
 	return listIndex{zsetKey(p.base + "list"), k, p.n, false}
 }
 
 func (p partition) decided(u approvals.UserID) decidedIndex {
-	return decidedIndex{zsetKey(p.base + "decided:" + string(u)), p.apart}
+	return decidedIndex{zsetKey(p.base + decidedBy + string(u)), p.apart}
 }
 
 func (p partition) memo(surface, id string) hashKey {
