@@ -161,10 +161,14 @@ func (d *demo) callIt() openaisim.Story {
 				}
 				calls = append(calls, openaisim.Call{Name: tool, Args: cmp.Or(said[2], "{}")})
 			}
-			if r, ok := c.Last(calls[len(calls)-1].Name); ok {
-				return openaisim.Reply{Text: "The call is answered: " + r.Content}
+			if len(c.Results) == 0 {
+				return openaisim.Reply{Calls: calls}
 			}
-			return openaisim.Reply{Calls: calls}
+			answers := make([]string, len(c.Results))
+			for i, r := range c.Results {
+				answers[i] = r.Name + " returned: " + r.Content
+			}
+			return openaisim.Reply{Text: strings.Join(answers, "\n\n")}
 		},
 	}
 }
