@@ -133,7 +133,14 @@ func accountOf(s receipt.Statement) string {
 			account += " of version " + s.Policy + " of the policy"
 		}
 	}
-	return account + "."
+	account += "."
+	if s.Outcome != receipt.Approved && len(s.Approvers) > 0 {
+		account += " " + listInWords(s.Approvers) + " had approved it."
+	}
+	if s.Outcome != receipt.Denied && len(s.Deniers) > 0 {
+		account += " " + listInWords(s.Deniers) + " had denied it."
+	}
+	return account
 }
 
 func personInWords(p receipt.Person, instead string) string {

@@ -195,6 +195,13 @@ func TestReceiptVerifyTellsAnAuditorWhatHappened(t *testing.T) {
 		require.Contains(t, out, "\n"+want)
 		require.Contains(t, out, ", by the rule deletions of version p1 of the policy.\n")
 	}
+	refused := r.sign(func(s *receipt.Statement) {
+		s.Outcome, s.Deniers = receipt.Refused, []receipt.Person{{ID: "U0ERIN"}}
+	})
+	out, stderr, code := said(t, "receipt", "verify", "--audit", "--keys", r.keys, refused)
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, " of the policy. Bob\\u202e (U0BOB) and U0CAROL for U0DAVE had approved it. U0ERIN had denied it.\n")
+	require.Contains(t, out, "\nApproved by  Bob\\u202e (U0BOB)\nApproved by  U0CAROL, in the place of U0DAVE\nDenied by    U0ERIN\n")
 }
 
 func TestReceiptVerifySaysWhereTheCallWasToRun(t *testing.T) {

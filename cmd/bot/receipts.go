@@ -28,22 +28,14 @@ func (b *bot) sign(r intake.Request, c intake.CallStatus) (string, error) {
 	}
 	s := receipt.Statement{
 		Request: string(r.ID), Call: string(c.ID), Tool: c.Tool, Arguments: receipt.DigestOf(c.Args), Fingerprint: c.Fingerprint,
-		Place: receipt.Place(c.Place), Agent: r.Agent, Outcome: outcome, Editors: peopleOf(c.Editors), DecidedAt: c.DecidedAt,
+		Place: receipt.Place(c.Place), Agent: r.Agent, Outcome: outcome, Deniers: peopleOf(c.Deniers), Editors: peopleOf(c.Editors), DecidedAt: c.DecidedAt,
 	}
 	s.Rule, s.Policy, _ = strings.Cut(c.Rule, "@") // the name of a rule has none
 	if mayRun {
 		s.NotAfter = c.UsableUntil
 	}
-	var people []receipt.Person
-	for _, seat := range c.By {
-		people = append(people, receipt.Person{ID: string(seat.User), For: string(seat.For)})
-	}
-	switch outcome {
-	case receipt.Approved:
-		s.Approvers = people
-	case receipt.Denied:
-		s.Deniers = people
-	case receipt.Permitted, receipt.Refused, receipt.Expired, receipt.Withdrawn, receipt.Superseded:
+	for _, seat := range c.Approvers {
+		s.Approvers = append(s.Approvers, receipt.Person{ID: string(seat.User), For: string(seat.For)})
 	}
 	signed, err := b.receipts.Sign(s)
 	if err != nil {

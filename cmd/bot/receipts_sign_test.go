@@ -23,8 +23,8 @@ func TestAReceiptSaysWhatTheRequestSays(t *testing.T) {
 	call := func(o intake.Outcome) intake.CallStatus {
 		return intake.CallStatus{
 			ID: "c1", Tool: "refund", Args: []byte(`{}`), Fingerprint: "f", Outcome: o, Rule: "refunds@1a2b3c4d", DecidedAt: at, UsableUntil: at.Add(time.Hour),
-			Place: approvals.Place{Server: "till", Cwd: "/srv", Repository: "acme/shop", Branch: "main"},
-			By:    []approvals.Seat{{User: "U2", For: "U3"}, {User: "U4"}}, Editors: []approvals.UserID{"U5"},
+			Place:   approvals.Place{Server: "till", Cwd: "/srv", Repository: "acme/shop", Branch: "main"},
+			Editors: []approvals.UserID{"U5"},
 		}
 	}
 	plain := receipt.Statement{
@@ -32,25 +32,28 @@ func TestAReceiptSaysWhatTheRequestSays(t *testing.T) {
 		Place: receipt.Place{Server: "till", Cwd: "/srv", Repository: "acme/shop", Branch: "main"},
 		Rule:  "refunds", Policy: "1a2b3c4d", DecidedAt: at, Editors: []receipt.Person{{ID: "U5"}},
 	}
-	people := []receipt.Person{{ID: "U2", For: "U3"}, {ID: "U4"}}
-	for o, change := range map[intake.Outcome]func(s *receipt.Statement){
-		intake.OutcomeApproved: func(s *receipt.Statement) {
-			s.Outcome, s.Approvers, s.NotAfter = receipt.Approved, people, at.Add(time.Hour)
-		},
-		intake.OutcomeAllowed:    func(s *receipt.Statement) { s.Outcome, s.NotAfter = receipt.Permitted, at.Add(time.Hour) },
-		intake.OutcomeDenied:     func(s *receipt.Statement) { s.Outcome, s.Deniers = receipt.Denied, people },
-		intake.OutcomeRefused:    func(s *receipt.Statement) { s.Outcome = receipt.Refused },
-		intake.OutcomeExpired:    func(s *receipt.Statement) { s.Outcome = receipt.Expired },
-		intake.OutcomeWithdrawn:  func(s *receipt.Statement) { s.Outcome = receipt.Withdrawn },
-		intake.OutcomeSuperseded: func(s *receipt.Statement) { s.Outcome = receipt.Superseded },
+	until := at.Add(time.Hour)
+	for o, want := range map[intake.Outcome]struct {
+		outcome  receipt.Outcome
+		notAfter time.Time
+	}{
+		intake.OutcomeApproved: {receipt.Approved, until}, intake.OutcomeDenied: {receipt.Denied, time.Time{}},
+		intake.OutcomeExpired: {receipt.Expired, time.Time{}}, intake.OutcomeWithdrawn: {receipt.Withdrawn, time.Time{}},
+		intake.OutcomeSuperseded: {receipt.Superseded, time.Time{}}, intake.OutcomeRefused: {receipt.Refused, time.Time{}},
+		intake.OutcomeAllowed: {receipt.Permitted, until},
 	} {
-		want := plain
-		change(&want)
-		text, err := b.sign(intake.Request{ID: "run-1", Agent: "till"}, call(o))
+		// Whose decision stood when the call ended is said whatever it ended with.
+		c, s := call(o), plain
+		if o != intake.OutcomeAllowed {
+			c.Approvers, c.Deniers = []approvals.Seat{{User: "U2", For: "U3"}, {User: "U4"}}, []approvals.UserID{"U6"}
+			s.Approvers, s.Deniers = []receipt.Person{{ID: "U2", For: "U3"}, {ID: "U4"}}, []receipt.Person{{ID: "U6"}}
+		}
+		s.Outcome, s.NotAfter = want.outcome, want.notAfter
+		text, err := b.sign(intake.Request{ID: "run-1", Agent: "till"}, c)
 		require.NoError(t, err, o)
 		got, err := receipt.Verify(receipt.NewKeys(signer.Key()), text)
 		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, s, got)
 	}
 	for name, change := range map[string]func(c *intake.CallStatus){
 		"pending":                          func(c *intake.CallStatus) { c.Outcome = intake.OutcomePending },

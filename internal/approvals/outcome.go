@@ -36,7 +36,7 @@ func (a Approval) Outcome(now time.Time) Outcome {
 	o := Outcome{Status: a.StatusAt(now), At: a.Ending.At, Superseded: a.Superseded(), InDoubt: a.InDoubt()}
 	switch o.Status {
 	case Approved:
-		o.By = a.approvers()
+		o.By = a.Approvers()
 	case Denied:
 		for _, u := range a.Deciders(a.No()) {
 			o.By = append(o.By, Seat{User: u})
@@ -58,9 +58,9 @@ func (a Approval) Outcome(now time.Time) Outcome {
 	return o
 }
 
-// approvers returns who approved, in their order, and for whom each counted: of
-// alternatives, the one that is met says so.
-func (a Approval) approvers() []Seat {
+// Approvers returns who approved the current arguments, in their order, and for whom
+// each counted: of alternatives, the one that is met says so.
+func (a Approval) Approvers() []Seat {
 	counted := map[UserID]UserID{}
 	for _, q := range a.Progress() {
 		for _, s := range q.By {

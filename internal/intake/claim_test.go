@@ -884,3 +884,51 @@ func TestARequestThatHadEndedEndsNoLater(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before.DecidedAt, w.get(r.ID).Calls[0].DecidedAt)
 }
+
+// A decision counts for whoever asks later who had signed, also where it is not what the
+// call ended with. One that was taken back, or was about other arguments, does not.
+func TestACallSaysWhoHadDecidedItWhateverItsOutcome(t *testing.T) {
+	for outcome, end := range map[intake.Outcome]func(w *world, r intake.Request){
+		intake.OutcomeApproved: func(w *world, r intake.Request) {
+			require.NoError(t, w.decideAs("carol", r, "c0", approvals.Approve, ""))
+		},
+		intake.OutcomeDenied:  func(w *world, r intake.Request) { require.NoError(t, w.decideAs("carol", r, "c0", approvals.Deny, "")) },
+		intake.OutcomeExpired: func(w *world, _ intake.Request) { w.clock.Advance(2 * time.Hour) },
+		intake.OutcomeWithdrawn: func(w *world, r intake.Request) {
+			_, err := w.Withdraw(t.Context(), claude, r.ID, "")
+			require.NoError(t, err)
+		},
+		intake.OutcomeSuperseded: func(w *world, _ intake.Request) { w.ask(ask("x", "write")) },
+		intake.OutcomeRefused: func(w *world, r intake.Request) {
+			require.NoError(t, w.decideAs("carol", r, "c0", approvals.Approve, ""))
+			w.policy.set("two", approvals.Refuse{Reason: "frozen", Rule: "freeze@1"})
+			_, err := w.Claim(t.Context(), claude, r.ID, "c0")
+			require.Error(t, err)
+		},
+	} {
+		w := newWorld(t)
+		asks := needs("bob", "carol")
+		asks.Deny, asks.Deadline = 2, w.clock.Now().Add(time.Hour)
+		asks.Quorums[1].From.Users = append(asks.Quorums[1].From.Users, "dave", "erin")
+		w.policy.set("two", approvals.Ask{Requirement: asks})
+		r := w.ask(ask("x", "two"))
+		require.NoError(t, w.decideAs("dave", r, "c0", approvals.Deny, ""))
+		require.NoError(t, w.decideAs("erin", r, "c0", approvals.Approve, ""))
+		_, err := w.desk.Retract(t.Context(), r.Batch, "retract", approvals.Retract{Call: "c0", By: approvals.Principal{User: "erin"}, At: w.clock.Now()})
+		require.NoError(t, err)
+		require.NoError(t, w.decideAs("bob", r, "c0", approvals.Approve, ""))
+		end(w, r)
+
+		got := w.get(r.ID).Calls[0]
+		require.Equal(t, outcome, got.Outcome)
+		approvers, deniers := []approvals.Seat{{User: "bob"}}, []approvals.UserID{"dave"}
+		switch outcome {
+		case intake.OutcomeApproved, intake.OutcomeRefused:
+			approvers = append(approvers, approvals.Seat{User: "carol"})
+		case intake.OutcomeDenied:
+			deniers = append(deniers, "carol")
+		}
+		require.Equal(t, approvers, got.Approvers, outcome)
+		require.Equal(t, deniers, got.Deniers, outcome)
+	}
+}

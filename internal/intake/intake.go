@@ -189,10 +189,14 @@ type CallStatus struct {
 	Reason      string             // why it was denied or refused, in words for the model
 	By          []approvals.Seat   // who approved or denied it, in their order
 	Editors     []approvals.UserID // who changed the arguments
-	Given       int                // how many approvals it has that count
-	Needed      int                // how many it needs in all; 0 if it may be approved in several ways
-	Rule        string             // that asked, permitted or refused, and the version of its policy, as rule@version
-	DecidedAt   time.Time
+	// Approvers and Deniers are whose decision on Args stood when the call got its
+	// outcome, whatever that is. A client sees them in the receipt only.
+	Approvers []approvals.Seat   `json:"-"`
+	Deniers   []approvals.UserID `json:"-"`
+	Given     int                // how many approvals it has that count
+	Needed    int                // how many it needs in all; 0 if it may be approved in several ways
+	Rule      string             // that asked, permitted or refused, and the version of its policy, as rule@version
+	DecidedAt time.Time
 	// UsableUntil is when a decision that is not claimed is of no use any more. The
 	// time begins once every call of the request is decided; before it is zero,
 	// unless the call is claimed: then it began with the claim.

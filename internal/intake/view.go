@@ -178,7 +178,7 @@ func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *
 	if o.Status != approvals.Withdrawn {
 		st.By = o.By
 	}
-	st.Editors = editors(a)
+	st.Editors, st.Approvers, st.Deniers = editors(a), a.Approvers(), a.Deciders(a.No())
 	switch o.Status {
 	case approvals.Pending:
 		st.Outcome, st.DecidedAt = OutcomePending, time.Time{}

@@ -163,12 +163,17 @@ func (w *world) get(id approvals.RunID) intake.Request {
 // decide is the word of bob.
 func (w *world) decide(r intake.Request, call approvals.ToolCallID, v approvals.Verdict, reason string) error {
 	w.Helper()
+	return w.decideAs("bob", r, call, v, reason)
+}
+
+func (w *world) decideAs(by approvals.UserID, r intake.Request, call approvals.ToolCallID, v approvals.Verdict, reason string) error {
+	w.Helper()
 	b, err := w.store.Batch(w.Context(), r.Batch)
 	require.NoError(w, err)
 	a, ok := b.Approval(call)
 	require.True(w, ok)
 	_, err = w.desk.Decide(w.Context(), r.Batch, approvals.RequestID(rand.Text()), approvals.Decide{Decision: approvals.Decision{
-		Call: call, By: approvals.Principal{User: "bob"}, Verdict: v, Digest: a.Call.Digest, Reason: reason,
+		Call: call, By: approvals.Principal{User: by}, Verdict: v, Digest: a.Call.Digest, Reason: reason,
 	}})
 	return err
 }

@@ -14,10 +14,14 @@ import (
 const (
 	plainVersion  = 1
 	placedVersion = 2 // with a place
+	ruledVersion  = 3 // refused by the policy when people had decided it
 )
 
 func (s Statement) version() int {
-	if s.Place != (Place{}) {
+	switch {
+	case s.Outcome == Refused && s.decided():
+		return ruledVersion
+	case s.Place != (Place{}):
 		return placedVersion
 	}
 	return plainVersion
@@ -166,8 +170,8 @@ func decode(payload []byte) (Statement, error) {
 	if err := json.Unmarshal(payload, &in); err != nil {
 		return Statement{}, fmt.Errorf("%w: its payload is not the JSON of a statement", ErrMalformed)
 	}
-	if in.Version < plainVersion || in.Version > placedVersion {
-		return Statement{}, fmt.Errorf("%w: its version is %d, this program knows %d to %d", ErrMalformed, in.Version, plainVersion, placedVersion)
+	if in.Version < plainVersion || in.Version > ruledVersion {
+		return Statement{}, fmt.Errorf("%w: its version is %d, this program knows %d to %d", ErrMalformed, in.Version, plainVersion, ruledVersion)
 	}
 	s := Statement{
 		Request: in.Request, Call: in.Call, Tool: in.Tool, Arguments: in.Arguments, Fingerprint: in.Fingerprint,

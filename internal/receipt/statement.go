@@ -20,8 +20,8 @@ type Statement struct {
 	Fingerprint string // of the request, where it has one
 	Agent       string // who asked for the call
 	Outcome     Outcome
-	Approvers   []Person // in the order in which they approved
-	Deniers     []Person
+	Approvers   []Person // whose approval of these arguments stood, whatever the outcome, in their order
+	Deniers     []Person // likewise
 	Editors     []Person // who changed the arguments before they were decided
 	Rule        string   // the rule of the policy that decided who must approve
 	Policy      string   // the version of the policy
@@ -112,6 +112,9 @@ const (
 	maxPeople = 200
 )
 
+// decided reports whether a person had approved or denied the call.
+func (s Statement) decided() bool { return len(s.Approvers)+len(s.Deniers) > 0 }
+
 var digestForm = regexp.MustCompile(`^` + digestPrefix + `[0-9a-f]{64}$`)
 
 // check returns what keeps the statement from being signed or accepted.
@@ -145,8 +148,8 @@ func (s Statement) check() error {
 		return fmt.Errorf("%w: an approved call needs approvers", ErrStatement)
 	case s.Outcome == Denied && len(s.Deniers) == 0:
 		return fmt.Errorf("%w: a denied call needs deniers", ErrStatement)
-	case (s.Outcome == Permitted || s.Outcome == Refused) && len(s.Approvers)+len(s.Deniers) > 0:
-		return fmt.Errorf("%w: a call that the policy decided has no approvers and no deniers", ErrStatement)
+	case s.Outcome == Permitted && s.decided():
+		return fmt.Errorf("%w: a call that the policy permitted has no approvers and no deniers", ErrStatement)
 	case s.Outcome.permits() && s.NotAfter.IsZero():
 		return fmt.Errorf("%w: a call that may run needs not_after", ErrStatement)
 	case s.DecidedAt.IsZero():

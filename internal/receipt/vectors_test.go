@@ -76,6 +76,10 @@ func writeVectors(t *testing.T) {
 			s.Place = receipt.Place{Server: "files", Cwd: "/home/ann/shop", Repository: "github.com/acme/shop", Branch: "main"}
 		})},
 		{"denied", with(func(s *receipt.Statement) { s.Outcome, s.Approvers, s.NotAfter = receipt.Denied, nil, time.Time{} })},
+		{"refused by the policy after people approved it", with(func(s *receipt.Statement) { s.Outcome, s.Deniers, s.NotAfter = receipt.Refused, nil, time.Time{} })},
+		{"withdrawn after one person approved it", with(func(s *receipt.Statement) {
+			s.Outcome, s.Approvers, s.Deniers, s.NotAfter = receipt.Withdrawn, s.Approvers[:1], nil, time.Time{}
+		})},
 		{"expired", with(func(s *receipt.Statement) {
 			s.Outcome, s.Approvers, s.Deniers, s.Editors, s.NotAfter = receipt.Expired, nil, nil, nil, time.Time{}
 		})},
