@@ -10,6 +10,13 @@ func (a Approval) Superseded() bool {
 	return a.Status == Withdrawn && a.Ending.Reason == Superseded
 }
 
+// Withdrawn reports whether the call was ended from outside, so that nobody gave its
+// result.
+func (c External) Withdrawn() bool {
+	denied, ok := c.Result.(ToolDenied)
+	return ok && (c.Ending.Reason != "" || denied.Message == UnansweredMessage)
+}
+
 // Superseded reports whether the result of the call is waited for no more
 // because the person who asked wrote something new.
 func (c External) Superseded() bool {

@@ -147,7 +147,7 @@ func happened(b approvals.Batch) []Notice {
 		}
 	}
 	for _, e := range b.Calls {
-		if e.Result != nil && e.Ending.Reason == "" {
+		if e.Result != nil && !e.Withdrawn() {
 			add(EventFulfilled, e.Call, "", e.Ending.At)
 		}
 	}

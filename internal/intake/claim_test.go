@@ -932,3 +932,29 @@ func TestACallSaysWhoHadDecidedItWhateverItsOutcome(t *testing.T) {
 		require.Equal(t, deniers, got.Deniers, outcome)
 	}
 }
+
+// A request may be withdrawn without a word. Its external call has no result then, and
+// nobody gave one.
+func TestAnExternalCallThatWasWithdrawnIsNotFulfilled(t *testing.T) {
+	for _, reason := range []string{"", " ", "not needed"} {
+		n := newNotified(t)
+		a := ask("x", "free")
+		a.Calls[0].External, a.Notify = true, "ci"
+		r, err := n.Ask(t.Context(), hooked, a)
+		require.NoError(t, err)
+		for range 2 {
+			got, err := n.Withdraw(t.Context(), hooked, r.ID, reason)
+			require.NoError(t, err, "it may be repeated")
+			require.Equal(t, intake.OutcomeWithdrawn, got.Calls[0].Outcome, "%q", reason)
+			require.Nil(t, got.Calls[0].Result)
+		}
+		require.NotContains(t, n.announced(r), intake.EventFulfilled+" c0")
+	}
+	w := newWorld(t)
+	a := ask("x", "free")
+	a.Calls[0].External = true
+	r := w.ask(a)
+	ci := intake.Client{Name: "ci", Fulfills: []intake.Fulfills{{Agent: "claude", Tool: "free"}}}
+	require.NoError(t, w.Fulfill(t.Context(), ci, r.ID, "c0", approvals.ToolDenied{Message: "not from here"}))
+	require.Equal(t, intake.OutcomeFulfilled, w.get(r.ID).Calls[0].Outcome, "a denial by whoever executes the call is its result")
+}

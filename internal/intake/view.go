@@ -303,7 +303,7 @@ func (x found) waits(e approvals.External, st *CallStatus) {
 	case nil:
 		st.Outcome, st.DecidedAt = OutcomePending, time.Time{}
 	case approvals.ToolDenied:
-		if st.Outcome = OutcomeFulfilled; e.Ending.Reason != "" {
+		if st.Outcome = OutcomeFulfilled; e.Withdrawn() {
 			st.Outcome, st.Reason, st.Result = OutcomeWithdrawn, r.Message, nil
 		}
 		x.end(st)

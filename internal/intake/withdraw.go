@@ -120,7 +120,7 @@ func (x found) withdrawn(c Client) bool {
 		}
 	}
 	for _, e := range x.remote.Batch.Calls {
-		if _, denied := e.Result.(approvals.ToolDenied); denied && e.Ending.By == c.actor() && e.Ending.Reason != "" {
+		if e.Withdrawn() && e.Ending.By == c.actor() {
 			return true
 		}
 	}
