@@ -958,3 +958,15 @@ func TestAnExternalCallThatWasWithdrawnIsNotFulfilled(t *testing.T) {
 	require.NoError(t, w.Fulfill(t.Context(), ci, r.ID, "c0", approvals.ToolDenied{Message: "not from here"}))
 	require.Equal(t, intake.OutcomeFulfilled, w.get(r.ID).Calls[0].Outcome, "a denial by whoever executes the call is its result")
 }
+
+// An external call may have run when another request takes its place.
+func TestASupersededExternalCallMayHaveRun(t *testing.T) {
+	w := newWorld(t)
+	a := ask("x", "free")
+	a.Calls[0].External = true
+	r := w.ask(a)
+	w.ask(ask("x", "write"))
+	got := w.get(r.ID).Calls[0]
+	require.Equal(t, intake.OutcomeSuperseded, got.Outcome)
+	require.Contains(t, got.Reason, approvals.UnansweredMessage)
+}

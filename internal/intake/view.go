@@ -281,7 +281,9 @@ func (x found) end(st *CallStatus) {
 	case !st.ClaimedAt.IsZero():
 	case !decided && was != OutcomeWithdrawn && was != OutcomePending:
 	case x.rec.SupersededBy != "":
-		st.Outcome, st.Reason = OutcomeSuperseded, supersededMessage
+		if st.Outcome = OutcomeSuperseded; !st.External { // else its reason says that it may have run
+			st.Reason = supersededMessage
+		}
 	case x.rec.Withdrawn && decided:
 		st.Outcome, st.Reason = OutcomeWithdrawn, withdrawnMessage
 	}
