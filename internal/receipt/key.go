@@ -33,15 +33,6 @@ func newKey(public ed25519.PublicKey) (Key, error) {
 // from the key, so that nobody has to name keys or can give two of them one name.
 func (k Key) ID() string { return k.id }
 
-// PEM is the key as SubjectPublicKeyInfo, the form in which OpenSSL writes it.
-func (k Key) PEM() ([]byte, error) {
-	der, err := x509.MarshalPKIXPublicKey(k.public)
-	if err != nil {
-		return nil, fmt.Errorf("encode the public key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
-}
-
 // Keys are the public keys whose receipts count. The zero Keys accept none.
 type Keys struct {
 	all      []Key
