@@ -117,17 +117,6 @@ func (a *API) table() map[string]map[string]method {
 	}
 }
 
-// Routes lists the routes with their methods, for tests and documentation.
-func (a *API) Routes() map[string][]string {
-	out := map[string][]string{}
-	for pattern, methods := range a.table() {
-		for m := range methods {
-			out[pattern] = append(out[pattern], m)
-		}
-	}
-	return out
-}
-
 // publicKeys serves the keys that receipts are checked with.
 func (a *API) publicKeys(*http.Request) (answer, error) {
 	if a.c.Keys == nil {

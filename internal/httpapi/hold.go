@@ -61,17 +61,6 @@ func (a *API) Drain() {
 	}
 }
 
-// Held is how many requests wait.
-func (a *API) Held() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := 0
-	for _, holds := range a.holds {
-		n += len(holds)
-	}
-	return n
-}
-
 // wait returns how long the client wants to wait: ?wait=50s, or Prefer: wait=50.
 func (c caller) wait() (time.Duration, error) {
 	if q := c.r.URL.Query(); q.Has("wait") {
