@@ -74,12 +74,6 @@ const (
 	Skipped   Outcome = "skipped"     // not looked at: the ruling was made before it
 )
 
-// ExplainRecorded judges a recorded call as [Replay] does, and says why. The call
-// is judged even if it does not fit the present schema of its tool.
-func (p *Policy) ExplainRecorded(ctx context.Context, r Recorded) Explanation {
-	return p.explain(p.recalled(ctx, r))
-}
-
 func (p *Policy) explain(f *facts) Explanation {
 	pl := p.plan(f.q.Agent, f.q.Call.Name)
 	f.planned(pl)
