@@ -282,7 +282,7 @@ func (p *Policy) rule(f *facts) approvals.Ruling {
 
 // reportShadows calls report with what shadow rules would have ruled.
 func (p *Policy) reportShadows(f *facts, pl *plan, v verdict, was approvals.Ruling, report func(ctx context.Context, r ShadowRuling)) {
-	shadow := ShadowRuling{Agent: f.q.Agent, Tool: f.q.Call.Name, Was: was, At: f.q.At}
+	shadow := ShadowRuling{Agent: f.q.Agent, Tool: f.q.Call.Name, Was: was}
 	if pl.would != nil {
 		would := p.judge(f, pl.would, nil)
 		if would.by != nil {

@@ -129,5 +129,4 @@ type ShadowRuling struct {
 	Tool  string
 	Would approvals.Ruling
 	Was   approvals.Ruling
-	At    time.Time
 }
