@@ -1,10 +1,6 @@
 package agentrun
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
-)
+import "strings"
 
 // A Part is one part of the result of a call that is more than JSON, for people and
 // programs that show it. The model reads the Value of the [Result] and no part.
@@ -42,12 +38,6 @@ const (
 	maxPartText  = MaxResult // bytes of text, all parts together
 	maxPartLabel = 2 << 10   // bytes of each other text
 )
-
-// Content makes the data the content of the part.
-func (p *Part) Content(data []byte) {
-	sum := sha256.Sum256(data)
-	p.Data, p.Size, p.SHA256 = data, len(data), hex.EncodeToString(sum[:])
-}
 
 // bounded are the parts within the bounds: a text is cut, and a content that has no
 // room left is dropped as a whole, so that what is kept is what its hash says.

@@ -1,6 +1,8 @@
 package agentrun
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +13,7 @@ import (
 // The parts of a result survive the store, byte for byte, and a result without any is
 // written as before there were some.
 func TestPartsOfAResultAreKept(t *testing.T) {
-	image := Part{Type: PartImage, MIMEType: "image/png", Name: "<!channel>"}
-	image.Content([]byte{0, 0xff, 'x'})
+	image := withContent(Part{Type: PartImage, MIMEType: "image/png", Name: "<!channel>"}, []byte{0, 0xff, 'x'})
 	r := ToolReturn{
 		ToolName: "t", CallID: "c", Content: []byte(`"x"`), Outcome: OutcomeSuccess, At: time.Unix(1_700_000_000, 0).UTC(),
 		Parts: []Part{{Type: PartText, Text: "é\u202e"}, {Type: PartData, Text: `{"n":9007199254740993}`}, image, {Type: PartLink, URI: "http://169.254.169.254/"}},
@@ -30,9 +31,7 @@ func TestPartsOfAResultAreKept(t *testing.T) {
 
 // Content is kept whole or not at all, and what is dropped is known by its hash.
 func TestPartsOfAResultAreBounded(t *testing.T) {
-	large, small := Part{Type: PartImage}, Part{Type: PartAudio}
-	large.Content(make([]byte, MaxPartData))
-	small.Content([]byte("x"))
+	large, small := withContent(Part{Type: PartImage}, make([]byte, MaxPartData)), withContent(Part{Type: PartAudio}, []byte("x"))
 	all := bounded([]Part{small, large, small, {Type: PartText, Text: strings.Repeat("é", MaxResult)}, {Type: PartText, Text: "more"}, {Type: PartLink, URI: strings.Repeat("x", 1<<20)}})
 	require.Len(t, all, 6)
 	require.NotNil(t, all[0].Data)
@@ -48,4 +47,11 @@ func TestPartsOfAResultAreBounded(t *testing.T) {
 	require.Equal(t, MaxResult+2, data[0].Size)
 	require.Len(t, bounded(make([]Part, 500)), MaxParts)
 	require.Nil(t, bounded(nil))
+}
+
+// withContent is the part with the data as its content.
+func withContent(p Part, data []byte) Part {
+	sum := sha256.Sum256(data)
+	p.Data, p.Size, p.SHA256 = data, len(data), hex.EncodeToString(sum[:])
+	return p
 }

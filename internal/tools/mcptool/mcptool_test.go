@@ -384,9 +384,9 @@ func TestTheRichPartsOfAResultAreKept(t *testing.T) {
 	got := result("srv.parts")
 	require.Len(t, got.Parts, 5)
 	require.Equal(t, agentrun.Part{Type: agentrun.PartText, Text: "see"}, got.Parts[0])
-	image := agentrun.Part{Type: agentrun.PartImage, MIMEType: "image/png"}
-	image.Content([]byte("hello"))
-	require.Equal(t, image, got.Parts[1])
+	require.Equal(t, agentrun.Part{
+		Type: agentrun.PartImage, MIMEType: "image/png", Data: []byte("hello"), Size: 5, SHA256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+	}, got.Parts[1])
 	require.Equal(t, agentrun.PartLink, got.Parts[2].Type)
 	require.Equal(t, "http://169.254.169.254/latest", got.Parts[2].URI)
 	require.NotContains(t, got.Parts[2].Name, "\u202e")
