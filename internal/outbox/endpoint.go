@@ -110,7 +110,7 @@ func (o *Outbox) tell(ctx context.Context, id string) error {
 		if err != nil || claimed.Name == "" {
 			return err
 		}
-		err = o.c.Tell(ctx, Disabled{Agent: claimed.Agent, Endpoint: claimed.Name, At: claimed.DisabledAt, Reason: claimed.Reason})
+		err = o.c.Tell(ctx, Disabled{Agent: claimed.Agent, Endpoint: claimed.Name, Reason: claimed.Reason})
 		if err != nil {
 			return err // the claim is the pause before the next attempt
 		}

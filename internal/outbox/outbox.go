@@ -44,7 +44,6 @@ type Config struct {
 type Disabled struct {
 	Agent    string
 	Endpoint string
-	At       time.Time
 	Reason   string // a sentence of ours
 }
 
