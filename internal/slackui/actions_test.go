@@ -87,7 +87,7 @@ func TestNothingIsTakenBackWhenItIsOver(t *testing.T) {
 		says string
 	}{
 		"settled": {func(o *workspace, root string) { o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0) }, "Already approved by"},
-		"expired": {func(o *workspace, _ string) { o.now.move(3 * time.Minute) }, "Nothing changed."},
+		"expired": {func(o *workspace, _ string) { o.now.Advance(3 * time.Minute) }, "Nothing changed."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := one(t, until(call("c1", "delete_file", `{}`, both), time.Now().Add(2*time.Minute), false))

@@ -117,7 +117,7 @@ func TestPressesOnApproveAllAtOneTimeCountOncePerPerson(t *testing.T) {
 func TestApproveAllAsksWhoSomebodyIsNow(t *testing.T) {
 	o, root, b := one(t, four(sre)...)
 	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
-	o.now.move(11 * time.Minute)
+	o.now.Advance(11 * time.Minute)
 	require.Equal(t, 200, o.deliver(inOps(pressed("U0BOB", "1.a", "all.0", allOf(b, 0, 1, 2, 3)), root)))
 	require.Equal(t, "pending pending pending pending", o.all(b))
 }

@@ -102,13 +102,13 @@ func TestApproveAllLeavesAloneWhatChangedAfterTheCardWasDrawn(t *testing.T) {
 	o, root, b := one(t, four(sre)...)
 	drawn := o.card("U0BOB", root)
 	_, err := o.desk.Decide(t.Context(), b.ID, "dave", approvals.Decide{Decision: approvals.Decision{
-		Call: "c4", Digest: b.Approvals[3].Call.Digest, Verdict: approvals.Deny, At: o.now.read(),
-		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+		Call: "c4", Digest: b.Approvals[3].Call.Digest, Verdict: approvals.Deny, At: o.now.Now(),
+		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.Now()},
 	}})
 	require.NoError(t, err)
 	next, _, err := o.batch(b.ID).Apply(approvals.Amend{
-		Call: "c2", From: b.Approvals[1].Call.Digest, Args: json.RawMessage(`{"path":"/etc/passwd"}`), Ruling: approvals.Permit{}, At: o.now.read(),
-		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+		Call: "c2", From: b.Approvals[1].Call.Digest, Args: json.RawMessage(`{"path":"/etc/passwd"}`), Ruling: approvals.Permit{}, At: o.now.Now(),
+		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.Now()},
 	})
 	require.NoError(t, err)
 	o.setBatch(next, approvals.ToolCall{ID: "c2", Name: "tag_file", Args: json.RawMessage(`{"path":"/etc/passwd"}`)})
@@ -128,7 +128,7 @@ func TestApproveAllIsNoWayAroundTheRules(t *testing.T) {
 		},
 		"too late": func(o *workspace, root string, _ approvals.Batch) {
 			drawn := o.card("U0BOB", root)
-			o.now.move(2 * time.Minute)
+			o.now.Advance(2 * time.Minute)
 			o.press("U0BOB", drawn, "all", 0)
 			require.Contains(o.t, strings.Join(o.whispers("U0BOB", root), ""), "Too late")
 		},

@@ -146,7 +146,7 @@ func TestStandingInDoesNotGoInACircle(t *testing.T) {
 func TestTheLogSaysWhoGaveWhomTheirPlace(t *testing.T) {
 	o := atNoon(t, escaping())
 	o.slash("U0CAROL", "away for 2h, ask @dave")
-	line := `msg="absence set" user=U0CAROL until=` + o.now.read().Add(2*time.Hour).UTC().Format("2006-01-02T15:04:05.000Z") + " delegate=U0DAVE"
+	line := `msg="absence set" user=U0CAROL until=` + o.now.Now().Add(2*time.Hour).UTC().Format("2006-01-02T15:04:05.000Z") + " delegate=U0DAVE"
 	require.Equal(t, 1, o.log.Count(line))
 }
 

@@ -29,7 +29,7 @@ func (o *workspace) drawsAll(batches ...approvals.Batch) {
 				wait, again = max(wait, later.After), append(again, b)
 			}
 		}
-		o.now.move(wait)
+		o.now.Advance(wait)
 		batches = again
 	}
 }
@@ -60,7 +60,7 @@ func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
 	require.NotContains(t, shown, `"n"`)
 	require.LessOrEqual(t, len(o.Calls("chat.update")), 1, "five more are one update")
 
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.drawsAll(all...)
 	require.Len(t, o.Calls("chat.postMessage"), 4, "a batch in a digest is not posted later by itself")
 	late := o.another("n9", 0, call("c1", "delete_file", `{}`, sre))
@@ -83,13 +83,13 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	require.Contains(t, plainWords(digest()), "Nothing listed here still waits")
 	require.Empty(t, digest().Actions())
 
-	o.now.move(time.Minute)
+	o.now.Advance(time.Minute)
 	o.drawsAll(o.another("n7", 0, call("c1", "x", `{}`, sre)))
 	c := o.another("n3", 0, call("c1", "x", `{"c":1}`, sre))
 	d := o.another("n4", 0, call("c1", "x", `{"d":1}`, sre))
 	o.drawsAll(c, d)
 	require.Len(t, o.digests(), 2, "one that is settled takes nothing more")
-	o.now.move(2 * time.Hour)
+	o.now.Advance(2 * time.Hour)
 	o.drawsAll(o.another("n5", 0, call("c1", "x", `{"e":1}`, sre)), o.another("n6", 0, call("c1", "x", `{"f":1}`, sre)))
 	require.Len(t, o.digests(), 3, "nor does one that is old")
 	o.approves(c, 0)
@@ -121,10 +121,10 @@ func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) 
 // What was posted by a clock that was hours ahead is not of the last minute.
 func TestAClockThatIsSetBackLeavesRoomForCards(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
-	o.now.move(2 * time.Hour)
+	o.now.Advance(2 * time.Hour)
 	first := o.another("n0", 0, call("c1", "x", `{}`, sre))
 	o.drawsAll(first)
-	o.now.move(-2 * time.Hour)
+	o.now.Advance(-2 * time.Hour)
 	second := o.another("n1", 0, call("c1", "x", `{}`, sre))
 	o.drawsAll(second)
 	require.Empty(t, o.digests())
@@ -186,9 +186,9 @@ func TestAStoreThatDoesNotAnswerKeepsNobodyFromBeingTold(t *testing.T) {
 	o.hiccups(1, 1)
 	root := o.say("U0ALICE", "clean up")
 	d := call("c1", "delete_file", `{}`, sre)
-	d.Ask.Requirement.Ladder = []approvals.Rung{{At: o.now.read().Add(time.Minute), Kind: approvals.Remind}}
+	d.Ask.Requirement.Ladder = []approvals.Rung{{At: o.now.Now().Add(time.Minute), Kind: approvals.Remind}}
 	b := o.opens(root, d)
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.climbs(b)
 	for range 2 {
 		require.ErrorIs(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)), errOutage)

@@ -116,7 +116,7 @@ func TestTheThreadOfAChatOutlivesWhoBeganIt(t *testing.T) {
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Status: 503}}})
 	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	require.Empty(t, o.inChannel(), "nothing was posted")
-	o.now.move(time.Minute)
+	o.now.Advance(time.Minute)
 	o.draw(b)
 	require.Len(t, o.inChannel(), 1)
 	second := o.replica(func(*slackui.Config) {})
@@ -247,7 +247,7 @@ func TestAConversationIsOpenedForWhoIsInIt(t *testing.T) {
 		_, err := o.ui.MayOpen(t.Context(), refused.user, refused.at)
 		require.ErrorIs(t, err, directory.ErrMayNotRead, name)
 	}
-	o.now.move(time.Hour)
+	o.now.Advance(time.Hour)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "internal_error"}}})
 	_, err = o.ui.MayOpen(t.Context(), "U0BOB", in("C0OPS"))
 	require.Error(t, err, "who is in it is not known now")

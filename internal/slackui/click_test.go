@@ -126,7 +126,7 @@ func TestRefusalsAreExplained(t *testing.T) {
 			o.setBatch(b)
 		}, "U0BOB", "You already denied this call"},
 		"expired": {until(call("c1", "x", `{}`, sre), time.Now().Add(2*time.Minute), false), func(o *workspace, _ string, _ approvals.Batch) {
-			o.now.move(3 * time.Minute)
+			o.now.Advance(3 * time.Minute)
 		}, "U0BOB", "Too late"},
 		"gone": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, b approvals.Batch) {
 			o.loses(b)
@@ -356,7 +356,7 @@ func TestMembershipsAreRememberedForAMinute(t *testing.T) {
 	o.press("U0BOB", card, "approve", 1)
 	require.Len(t, o.Calls("usergroups.users.list"), 1)
 	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
-	o.now.move(61 * time.Second)
+	o.now.Advance(61 * time.Second)
 	o.press("U0BOB", card, "approve", 2)
 	require.Greater(t, len(o.Calls("usergroups.users.list")), 1, "once more if the event about the group comes during the press")
 	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "You can't approve this")

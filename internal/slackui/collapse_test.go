@@ -152,8 +152,8 @@ func (h *sheetWorkspace) edits(b approvals.Batch, id approvals.ToolCallID, user,
 	for _, a := range h.stored(b).Approvals {
 		if a.Call.ID == id {
 			_, err := h.desk.Amend(h.t.Context(), b.ID, approvals.RequestID("edit "+args), approvals.Amend{
-				Call: id, From: a.Call.Digest, Args: json.RawMessage(args), At: h.now.read(),
-				By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.read()},
+				Call: id, From: a.Call.Digest, Args: json.RawMessage(args), At: h.now.Now(),
+				By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.Now()},
 			})
 			require.NoError(h.t, err)
 		}
@@ -224,8 +224,8 @@ func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
 	h.edits(b, "t1", "U0CAROL", `{"path":"/etc/passwd"}`)
 	h.edits(b, "d", "U0CAROL", `{"path":"reports/a.txt","tag":"old"}`)
 	_, err := h.desk.Decide(t.Context(), b.ID, "carol", approvals.Decide{Decision: approvals.Decision{
-		Call: "t2", By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.read()},
-		Verdict: approvals.Approve, Digest: b.Approvals[3].Call.Digest, At: h.now.read(),
+		Call: "t2", By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.Now()},
+		Verdict: approvals.Approve, Digest: b.Approvals[3].Call.Digest, At: h.now.Now(),
 	}})
 	require.NoError(t, err)
 	h.labeled("U0BOB", card, "Approve all 4…")

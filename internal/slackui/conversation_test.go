@@ -212,7 +212,7 @@ func TestAQueuedMessageFollowsTheRunBeforeIt(t *testing.T) {
 	require.NoError(t, o.reply(atWork))
 	require.NoError(t, o.reply(next))
 	require.NotContains(t, o.last(root), "delete_file")
-	o.now.move(2 * time.Second)
+	o.now.Advance(2 * time.Second)
 	require.NoError(t, o.reply(deferred))
 	require.Contains(t, o.last(root), "1 call in this thread waits for a decision: delete_file.")
 }

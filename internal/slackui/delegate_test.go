@@ -193,8 +193,8 @@ func TestADelegateOfManyIsAskedSoon(t *testing.T) {
 	b := o.opens(o.say("U0ALICE", "clean up"), d)
 	_, _, err := o.ui.Cards.People.Absences().Change(t.Context(), func(as approvals.Absences) (_ approvals.Absences, err error) {
 		for _, user := range group {
-			a := approvals.Absence{User: approvals.UserID(user), Delegate: "U0DAVE", From: o.now.read(), Until: o.now.read().Add(time.Hour)}
-			if as, err = as.Set(a, o.now.read()); err != nil {
+			a := approvals.Absence{User: approvals.UserID(user), Delegate: "U0DAVE", From: o.now.Now(), Until: o.now.Now().Add(time.Hour)}
+			if as, err = as.Set(a, o.now.Now()); err != nil {
 				return as, err
 			}
 		}

@@ -139,7 +139,7 @@ func (o *workspace) replica(tune func(*slackui.Config)) *slackui.UI {
 	o.t.Helper()
 	c := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret, APIURL: o.api, Team: slacksim.TeamID, Agent: "ops",
-		Desk: o.desk, Runs: o.testStore, Runner: o.testStore, Memos: o.testStore, Now: o.now.read, Log: slog.New(slog.DiscardHandler),
+		Desk: o.desk, Runs: o.testStore, Runner: o.testStore, Memos: o.testStore, Now: o.now.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	tune(&c)
 	ui, err := slackui.New(c)
@@ -220,18 +220,18 @@ func TestAfterAStormTheCardsAndDigestsShowWhatIsOpen(t *testing.T) {
 				switch k := r.IntN(10); {
 				case k < 4 || len(all) == 0:
 					first := call("c1", "delete_file", `{}`, sre)
-					first.Ask.Requirement.Deadline = o.now.read().Add(time.Hour)
+					first.Ask.Requirement.Deadline = o.now.Now().Add(time.Hour)
 					all = append(all, o.another(fmt.Sprint("n", n), 0, first, call("c2", "run_sql", `{"n":2}`, sre)))
 				case k < 6:
 					b, i := all[r.IntN(len(all))], r.IntN(2)
-					if o.batch(b.ID).Approvals[i].Status == approvals.Pending && o.now.read().Before(b.OpenedAt.Add(time.Hour)) {
+					if o.batch(b.ID).Approvals[i].Status == approvals.Pending && o.now.Now().Before(b.OpenedAt.Add(time.Hour)) {
 						o.approves(o.batch(b.ID), i)
 					}
 				case k == 6:
 					o.pass(time.Duration(r.IntN(30)) * time.Minute)
 					for _, b := range all {
 						o.moves(b, func(now *approvals.Batch) {
-							if next, _, err := now.Apply(approvals.Expire{At: o.now.read()}); err == nil {
+							if next, _, err := now.Apply(approvals.Expire{At: o.now.Now()}); err == nil {
 								*now = next
 							}
 						})

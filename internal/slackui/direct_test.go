@@ -87,7 +87,7 @@ func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
 	b := o.opens(root, d)
 	o.draw(b)
 	require.Empty(t, o.directs("U0DAVE"))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.draw(b)
 	require.Len(t, o.directs("U0DAVE"), 1)
@@ -136,14 +136,14 @@ func TestACopyIsNotRedrawnForWhoMayNotLook(t *testing.T) {
 	o.draw(b)
 	require.NotEmpty(t, o.directs("U0BOB")[0].Actions())
 	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
-	o.now.move(11 * time.Minute)
+	o.now.Advance(11 * time.Minute)
 	next := json.RawMessage(`{"path":"TOPSECRET"}`)
 	o.moves(b, func(now *approvals.Batch) {
 		a := now.Approvals[0]
 		from := a.Call.Digest
 		a.Call.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: "c1", Name: "delete_file", Args: next})
 		a.Call.Size = len(next)
-		a.Amendments = append(a.Amendments, approvals.Amendment{From: from, To: a.Call.Digest, By: approvals.Principal{User: "U0ALICE"}, At: o.now.read()})
+		a.Amendments = append(a.Amendments, approvals.Amendment{From: from, To: a.Call.Digest, By: approvals.Principal{User: "U0ALICE"}, At: o.now.Now()})
 		now.Approvals[0] = a
 	}, approvals.ToolCall{ID: "c1", Name: "delete_file", Args: next})
 	o.draw(b)

@@ -137,8 +137,8 @@ func TestTheWarningBeforeRunningAgainIsWhole(t *testing.T) {
 func TestADoubtIsNamedWhereverItWaits(t *testing.T) {
 	o := newListWorkspace(t)
 	d := laddered(call("c1", "delete_file", `{"path":"a.txt"}`, sre), reminds(0))
-	d.Ask.Requirement.Ladder[0].At = o.now.read()
-	d.Doubt = approvals.Doubt{Began: o.now.read().Add(-time.Minute), Key: "run-07-q/c1", Approved: "batch-07-q"}
+	d.Ask.Requirement.Ladder[0].At = o.now.Now()
+	d.Doubt = approvals.Doubt{Began: o.now.Now().Add(-time.Minute), Key: "run-07-q/c1", Approved: "batch-07-q"}
 	b := o.another("q", 0, d)
 	o.draw(b)
 	require.NoError(t, o.stirs(b))

@@ -21,7 +21,7 @@ func (o *workspace) approves(b approvals.Batch, i int) {
 	ref := b.Approvals[i].Call
 	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID("bob-"+ref.ID), approvals.Decide{Decision: approvals.Decision{
 		Call: ref.ID, Digest: ref.Digest, Verdict: approvals.Approve,
-		By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+		By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.Now()},
 	}})
 	require.NoError(o.t, err)
 }
@@ -131,7 +131,7 @@ func TestLimitsAndLossesOfSlack(t *testing.T) {
 			if name == "limited" {
 				require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 				require.Len(t, o.Calls("chat.postMessage"), 1, "the channel is left alone for that long")
-				o.now.move(c.after)
+				o.now.Advance(c.after)
 			}
 			o.draw(b) // the claim was given up: the next attempt need not wait
 			require.Len(t, o.thread("U0BOB", root), 1)
@@ -185,7 +185,7 @@ func TestTheEndOfAResumedRunIsANewMessageThatMentionsTheRequester(t *testing.T) 
 	o.approves(b, 0)
 	resumed := o.resumes(b, root)
 	resumed.Status, resumed.Activity = agentrun.RunRunning, []string{"delete_file"}
-	o.now.move(time.Second)
+	o.now.Advance(time.Second)
 	require.NoError(t, o.reply(resumed))
 	all := o.thread("U0BOB", root)
 	require.Len(t, all, 2)
@@ -207,7 +207,7 @@ func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
 		o, root, b := one(t)
 		o.approves(b, 0)
 		b = o.batch(b.ID)
-		after, _, err := b.Apply(approvals.Conclude{At: o.now.read(), Calls: []approvals.Conclusion{
+		after, _, err := b.Apply(approvals.Conclude{At: o.now.Now(), Calls: []approvals.Conclusion{
 			{Call: "c1", Execution: approvals.Execution{State: approvals.Ran, Excerpt: "secret"}},
 		}})
 		require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestARunThatFailsKnowsWhatAPersonSaidOfADoubt(t *testing.T) {
 	} {
 		o, root, b := one(t)
 		o.approves(b, 0)
-		after, _, err := o.batch(b.ID).Apply(approvals.Conclude{At: o.now.read(), Calls: []approvals.Conclusion{
+		after, _, err := o.batch(b.ID).Apply(approvals.Conclude{At: o.now.Now(), Calls: []approvals.Conclusion{
 			{Call: "c1", Execution: approvals.Execution{State: approvals.InDoubt}},
 		}})
 		require.NoError(t, err)
@@ -243,11 +243,11 @@ func TestARunThatFailsKnowsWhatAPersonSaidOfADoubt(t *testing.T) {
 		d := call("c1", "delete_file", `{}`, sre)
 		d.Doubt = approvals.Doubt{Began: noon, Approved: b.ID}
 		doubt, _, err := approvals.Open(approvals.Batch{
-			ID: asks.Deferred, Run: asks.ID, Thread: b.Thread, Channel: b.Channel, Agent: b.Agent, Requester: b.Requester, OpenedAt: o.now.read(),
+			ID: asks.Deferred, Run: asks.ID, Thread: b.Thread, Channel: b.Channel, Agent: b.Agent, Requester: b.Requester, OpenedAt: o.now.Now(),
 		}, []approvals.Deferral{d}, nil)
 		require.NoError(t, err)
 		doubt, _, err = doubt.Apply(approvals.Decide{Decision: approvals.Decision{
-			Call: "c1", By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}}, Verdict: verdict, Digest: doubt.Approvals[0].Call.Digest, At: o.now.read(),
+			Call: "c1", By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}}, Verdict: verdict, Digest: doubt.Approvals[0].Call.Digest, At: o.now.Now(),
 		}})
 		require.NoError(t, err)
 		o.setBatch(doubt)

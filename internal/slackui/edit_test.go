@@ -295,12 +295,12 @@ func TestAnEditThatCannotBeIsExplained(t *testing.T) {
 		"settled": {func(o *workspace, root string, _ approvals.Batch) {
 			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
 		}, "Already approved by <@U0CAROL>"},
-		"expired": {moves(func(o *workspace, _ approvals.Batch) { o.now.move(3 * time.Minute) }), "Too late"},
+		"expired": {moves(func(o *workspace, _ approvals.Batch) { o.now.Advance(3 * time.Minute) }), "Too late"},
 		"gone": {moves(func(o *workspace, b approvals.Batch) {
 			o.loses(b)
 		}), "no longer exists"},
 		"not an approver any more": {moves(func(o *workspace, _ approvals.Batch) {
-			o.now.move(61 * time.Second)
+			o.now.Advance(61 * time.Second)
 			require.NoError(o.t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
 		}), "Only the approvers and the requester of this call"},
 	} {
@@ -370,7 +370,7 @@ func TestAnEditIsLoggedOnce(t *testing.T) {
 	form["view"].(map[string]any)["state"] = map[string]any{"values": view.Values}
 	for range 2 {
 		require.Equal(t, 200, o.deliver(form))
-		o.now.move(time.Second)
+		o.now.Advance(time.Second)
 	}
 	require.Len(t, o.batch(b.ID).Approvals[0].Amendments, 1)
 	require.Equal(t, 1, o.log.Count("arguments changed"))

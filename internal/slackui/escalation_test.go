@@ -16,7 +16,7 @@ import (
 func escalating(o *workspace) approvals.Deferral {
 	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
 	d.Ask.Requirement.Ladder = []approvals.Rung{{
-		At: o.now.read().Add(time.Minute), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}, Channel: "C0GENERAL",
+		At: o.now.Now().Add(time.Minute), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}, Channel: "C0GENERAL",
 	}}
 	return d
 }
@@ -27,7 +27,7 @@ func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
 	b := o.opens(root, escalating(o))
 	o.draw(b)
 	require.Len(t, o.Calls("chat.postMessage"), 1)
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.draw(b)
 	o.draw(b)
@@ -58,7 +58,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 			root := o.say("U0ALICE", "clean up")
 			b := o.opens(root, escalating(o))
 			o.draw(b)
-			o.now.move(2 * time.Minute)
+			o.now.Advance(2 * time.Minute)
 			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
 			o.draw(b)
@@ -77,13 +77,13 @@ func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, escalating(o))
 	o.draw(b)
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Status: 429, RetryAfter: 7}}})
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0SRE, U0DAVE")
-	o.now.move(later.After)
+	o.now.Advance(later.After)
 	o.draw(b)
 	further, err := o.Messages("U0DAVE", "C0GENERAL", "")
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestACardInAChannelThatWasArchivedIsLeftAsItIs(t *testing.T) {
 			root := o.say("U0ALICE", "clean up")
 			b := o.opens(root, escalating(o))
 			o.draw(b)
-			o.now.move(2 * time.Minute)
+			o.now.Advance(2 * time.Minute)
 			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 			o.draw(b)
 			require.Len(t, o.Calls("chat.postMessage"), 2)
@@ -133,7 +133,7 @@ func TestTheCardOfAnEscalationIsDrawnAgainOnceItsChannelIsOpen(t *testing.T) {
 				two.Ask.Requirement.Quorums[0].Need = 2
 				b := o.opens(root, two)
 				o.draw(b)
-				o.now.move(2 * time.Minute)
+				o.now.Advance(2 * time.Minute)
 				require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 				o.draw(b)
 				posts := len(o.Calls("chat.postMessage"))

@@ -89,7 +89,7 @@ func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 	card := h.card("U0BOB", root)
 	h.asks("three", "U0ALICE", 2*time.Hour, call("b", "move_file", `{}`, by("named", fromUser("U0BOB", "U0DAVE"))))
 	home := h.atHome("U0DAVE")
-	h.now.move(2 * time.Minute)
+	h.now.Advance(2 * time.Minute)
 	l.hangs("users.info", "usergroups.users.list", "conversations.members", "auth.test")
 
 	const whose = "Slack couldn't confirm your account."

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,9 +31,9 @@ type workspace struct {
 	ui   *slackui.UI
 	desk *approvals.Desk
 	api  string // of Slack
-	now  *clock
+	now  *statetest.Clock
 
-	later *clock // of Slack, where a test moves it too
+	later *statetest.Clock // of Slack, where a test moves it too
 	log   *statetest.Log
 }
 
@@ -45,37 +44,19 @@ func (o *workspace) Messages(user, channel, root string) ([]slacksim.Message, er
 	return o.Server.Messages(user, channel, root)
 }
 
-// clock is a clock that tests move.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 func newWorkspace(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *workspace {
 	t.Helper()
-	o := &workspace{t: t, now: &clock{at: time.Now()}, log: &statetest.Log{}}
-	o.testStore = newTestStore(t, o.now.read)
+	o := &workspace{t: t, now: statetest.NewClock(time.Now()), log: &statetest.Log{}}
+	o.testStore = newTestStore(t, o.now.Now)
 	o.Server = slacksim.New(sim)
 	api := httptest.NewServer(labeled(t, o.Server))
 	o.SetPublicURL(api.URL)
-	o.desk = approvals.NewDesk(o.testStore, noPolicy{}, nil, o.now.read)
+	o.desk = approvals.NewDesk(o.testStore, noPolicy{}, nil, o.now.Now)
 	cfg := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
 		Desk: o.desk, Runs: o.testStore, Runner: o.testStore, Memos: o.testStore,
-		Now: o.now.read, Log: slog.New(slog.NewTextHandler(o.log, nil)),
+		Now: o.now.Now, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 	}
 	for _, f := range tune {
 		f(&cfg)
@@ -127,7 +108,7 @@ func (o *workspace) opensIn(channel, root string, calls ...approvals.Deferral) a
 		Deferred: "batch-07-one", Agent: "ops", Requester: "U0ALICE", Version: 3,
 	}
 	b, _, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: "thread-07-one", Channel: channel, Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read(),
+		ID: run.Deferred, Run: run.ID, Thread: "thread-07-one", Channel: channel, Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.Now(),
 	}, calls, nil)
 	require.NoError(o.t, err)
 	o.setRun(run)

@@ -37,14 +37,14 @@ func (o *workspace) settles(batches ...approvals.Batch) time.Duration {
 			return took
 		}
 		took += wait
-		o.now.move(wait)
+		o.now.Advance(wait)
 	}
 	o.t.Fatal("it never ends")
 	return 0
 }
 
 // Two seconds after the last drawing: nobody's Home is drawn more often.
-func (o *workspace) rests() { o.now.move(2 * time.Second) }
+func (o *workspace) rests() { o.now.Advance(2 * time.Second) }
 
 // After one round every copy says how it ended: in the thread, in the channel of
 // the escalation, in the direct messages and at home.
@@ -56,7 +56,7 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 	b := o.opens(root, d)
 	o.draw(b)
 	require.NoError(t, o.stirs(b))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.draw(b)
 	for _, user := range []string{"U0ALICE", "U0BOB", "U0CAROL", "U0DAVE"} {
@@ -103,7 +103,7 @@ func TestAHomeThatNobodyOpensAnyMoreIsNotDrawn(t *testing.T) {
 	o := newListWorkspace(t)
 	o.atHome("U0BOB")
 	before := o.published()
-	o.now.move(7*24*time.Hour + time.Minute)
+	o.now.Advance(7*24*time.Hour + time.Minute)
 	require.NoError(t, o.stirs(o.another("one", 0, call("c1", "delete_file", `{}`, sre))))
 	require.Equal(t, before, o.published())
 }
@@ -276,7 +276,7 @@ func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
 	o.atHome("U0ALICE")
 	o.atHome("U0BOB")
 	require.NoError(t, o.SetActive("U0ALICE", false))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	before := o.published()
 	o.approvesAs("U0CAROL", b)
 	require.NoError(t, o.stirs(b))
@@ -284,7 +284,7 @@ func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
 	require.Equal(t, before+1, o.published(), "bob's")
 
 	require.NoError(t, o.SetActive("U0ALICE", true))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.settles(o.another("two", 0, call("c1", "Tool two", `{}`, sre)))
 	require.Equal(t, before+2, o.published(), "bob's: alice has not looked since")
 	require.Contains(t, words(o.atHome("U0ALICE").Blocks), "Tool two")

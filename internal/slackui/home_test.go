@@ -37,7 +37,7 @@ func (o *workspace) another(name string, later time.Duration, calls ...approvals
 		Deferred: approvals.BatchID("batch-07-" + name), Agent: "ops", Requester: "U0ALICE", Version: 3,
 	}
 	b, _, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: string(run.Thread), Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read().Add(later),
+		ID: run.Deferred, Run: run.ID, Thread: string(run.Thread), Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.Now().Add(later),
 	}, calls, nil)
 	require.NoError(o.t, err)
 	o.setRun(run)
@@ -95,7 +95,7 @@ func (o *workspace) top(user string) slacksim.View {
 
 func TestAHomeShowsWhatWaitsTheMostUrgentFirst(t *testing.T) {
 	o := newListWorkspace(t)
-	now := o.now.read()
+	now := o.now.Now()
 	old := o.another("old", -time.Hour, call("c1", "read_file", `{}`, sre))
 	late := o.another("late", -time.Minute, until(call("c1", "delete_file", `{"path":"a.txt"}`, sre), now.Add(3*time.Hour), true))
 	soon := o.another("soon", 0, until(call("c1", "mystery", `{}`, sre), now.Add(time.Hour), true))
@@ -221,8 +221,8 @@ func (o *workspace) approvesAs(user string, b approvals.Batch) {
 	o.t.Helper()
 	ref := b.Approvals[0].Call
 	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID(user+string(ref.ID)), approvals.Decide{Decision: approvals.Decision{
-		Call: ref.ID, Digest: ref.Digest, Verdict: approvals.Approve, At: o.now.read(),
-		By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+		Call: ref.ID, Digest: ref.Digest, Verdict: approvals.Approve, At: o.now.Now(),
+		By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.Now()},
 	}})
 	require.NoError(o.t, err)
 }
@@ -357,7 +357,7 @@ func TestAReviewIsOpenedOnlyForWhoMayLook(t *testing.T) {
 		o.lends(user, "batch-07-one")
 		require.Contains(t, o.seen(user), says, user)
 	}
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "internal_error"}}})
 	o.lends("U0DAVE", string(b.ID))
 	require.Contains(t, o.seen("U0DAVE"), "Try again")

@@ -29,12 +29,12 @@ func (o *workspace) signed(from time.Duration, n int) {
 		name := fmt.Sprintf("signed-%05d", i)
 		b, _, err := approvals.Open(approvals.Batch{
 			ID: approvals.BatchID("batch-07-" + name), Run: approvals.RunID("run-07-" + name), Thread: "thread-07-" + name, Channel: "C0GENERAL",
-			Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read().Add(from + time.Duration(i)*time.Second),
+			Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.Now().Add(from + time.Duration(i)*time.Second),
 		}, []approvals.Deferral{call("c1", "delete_file", `{}`, pair())}, nil)
 		require.NoError(o.t, err)
 		b, _, err = b.Apply(approvals.Decide{Decision: approvals.Decision{
-			Call: "c1", Verdict: approvals.Approve, Digest: b.Approvals[0].Call.Digest, At: o.now.read(),
-			By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+			Call: "c1", Verdict: approvals.Approve, Digest: b.Approvals[0].Call.Digest, At: o.now.Now(),
+			By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.Now()},
 		}})
 		require.NoError(o.t, err)
 		o.setBatch(b)

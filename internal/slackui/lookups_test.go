@@ -67,7 +67,7 @@ func TestManyClicksAtOnceAskSlackOnce(t *testing.T) {
 			}
 			var before []int
 			later := func() { // what is known is too old
-				o.now.move(61 * time.Second)
+				o.now.Advance(61 * time.Second)
 				before = []int{len(o.Calls("users.info")), len(o.Calls("usergroups.users.list"))}
 			}
 			require.Equal(t, 200, o.deliver(pressed(people[0], "1.1.a", "approve.0", button(batches[0], 0))))
@@ -128,15 +128,15 @@ func TestAMembershipInUseIsRenewedBeforeItsEnd(t *testing.T) {
 	asked := func() []int { return []int{len(o.Calls("users.info")), len(o.Calls("usergroups.users.list"))} }
 	click("U0BOB")
 	require.Equal(t, []int{1, 1}, asked())
-	o.now.move(40 * time.Second)
+	o.now.Advance(40 * time.Second)
 	click("U0BOB")
 	require.Equal(t, []int{1, 1}, asked(), "it is young")
-	o.now.move(10 * time.Second)
+	o.now.Advance(10 * time.Second)
 	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
 	click("U0BOB")
 	require.Equal(t, approvals.Approved, o.status(b, 2), "what was known still counts")
 	require.Equal(t, []int{2, 2}, asked(), "both are renewed")
-	o.now.move(15 * time.Second)
+	o.now.Advance(15 * time.Second)
 	click("U0BOB")
 	require.Equal(t, approvals.Pending, o.status(b, 3), "the new answer is that he has left")
 	require.Equal(t, []int{3, 2}, asked(), "whether Carol, whom the refusal means, can take part")
@@ -153,7 +153,7 @@ func TestALimitedQuestionIsNotAskedUntilItMayBe(t *testing.T) {
 		require.Equal(t, approvals.Pending, o.status(b, i))
 	}
 	require.Len(t, o.Calls("usergroups.users.list"), 1)
-	o.now.move(30 * time.Second)
+	o.now.Advance(30 * time.Second)
 	require.Equal(t, 200, o.deliver(pressed("U0BOB", "2.1", "approve.0", button(b, 0))))
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }

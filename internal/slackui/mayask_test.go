@@ -38,7 +38,7 @@ func TestAMembershipThatEndedStartsNothing(t *testing.T) {
 	require.NoError(t, o.Idle(t.Context()))
 	require.Len(t, o.mentioned(), 1)
 	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
-	o.now.move(2 * time.Minute) // what was looked up is too old
+	o.now.Advance(2 * time.Minute) // what was looked up is too old
 	o.say("U0BOB", "@countersign two")
 	require.NoError(t, o.Idle(t.Context()))
 	require.Len(t, o.mentioned(), 1)

@@ -16,24 +16,25 @@ import (
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/stretchr/testify/require"
 )
 
 // atNoon is a workspace whose clock, like Slack's, stands at noon.
 func atNoon(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *workspace {
 	t.Helper()
-	slack := &clock{at: noon}
-	sim.Now = slack.read
+	slack := statetest.NewClock(noon)
+	sim.Now = slack.Now
 	o := newWorkspace(t, sim, tune...)
-	o.now.move(noon.Sub(o.now.read()))
+	o.now.Advance(noon.Sub(o.now.Now()))
 	o.later = slack
 	return o
 }
 
 // pass lets time pass, for us and for Slack.
 func (o *workspace) pass(d time.Duration) {
-	o.now.move(d)
-	o.later.move(d)
+	o.now.Advance(d)
+	o.later.Advance(d)
 }
 
 // moves applies a change to the stored batch as if it were committed, with the
@@ -58,7 +59,7 @@ func (o *workspace) memo(b approvals.Batch, surface string) ([]byte, int64) {
 func (o *workspace) climbs(b approvals.Batch) {
 	o.t.Helper()
 	o.moves(b, func(now *approvals.Batch) {
-		next, _, err := now.Apply(approvals.Climb{At: o.now.read()})
+		next, _, err := now.Apply(approvals.Climb{At: o.now.Now()})
 		require.NoError(o.t, err)
 		*now = next
 	})
@@ -346,7 +347,7 @@ func TestWhoseSignatureAnEditClearedIsTold(t *testing.T) {
 	amend := func(cleared ...approvals.UserID) {
 		o.moves(b, func(now *approvals.Batch) {
 			now.Approvals[0].Amendments = append(slices.Clone(now.Approvals[0].Amendments), approvals.Amendment{
-				By: approvals.Principal{User: "U0DAVE"}, Cleared: cleared, At: o.now.read(),
+				By: approvals.Principal{User: "U0DAVE"}, Cleared: cleared, At: o.now.Now(),
 			})
 		})
 	}
@@ -376,7 +377,7 @@ func TestTheLadderOfChangedArgumentsIsToldFromItsStart(t *testing.T) {
 	o.notify(b)
 	o.moves(b, func(now *approvals.Batch) {
 		a := &now.Approvals[0]
-		a.Amendments, a.Climbed = []approvals.Amendment{{By: approvals.Principal{User: "U0DAVE"}, At: o.now.read()}}, 1
+		a.Amendments, a.Climbed = []approvals.Amendment{{By: approvals.Principal{User: "U0DAVE"}, At: o.now.Now()}}, 1
 		a.Requirement.Ladder = []approvals.Rung{reminds(2 * time.Hour)}
 	})
 	o.notify(b)

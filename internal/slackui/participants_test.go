@@ -140,7 +140,7 @@ func TestWhoeverAskedReadsThatAnEditLeavesNobody(t *testing.T) {
 	o.moves(b, func(now *approvals.Batch) {
 		next, _, err := now.Apply(approvals.Amend{
 			Call: "c1", From: now.Approvals[0].Call.Digest, Args: []byte(`{"path":"b"}`), Ruling: approvals.Permit{},
-			By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}}, At: o.now.read(),
+			By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}}, At: o.now.Now(),
 		})
 		require.NoError(t, err)
 		next.Version = now.Version

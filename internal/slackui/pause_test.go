@@ -34,12 +34,12 @@ func TestAnUpdateThatCanWaitYieldsToOneThatCannot(t *testing.T) {
 	require.Equal(t, first, second, "both have the first turn")
 	updates := len(o.Calls("chat.update"))
 
-	o.now.move(first)
+	o.now.Advance(first)
 	again := later(draw(waits))
 	require.Len(t, o.Calls("chat.update"), updates, "it lets the other go first")
 	require.NoError(t, draw(decided))
 	require.Len(t, o.Calls("chat.update"), updates+1)
-	o.now.move(again)
+	o.now.Advance(again)
 	require.NoError(t, draw(waits))
 	require.Len(t, o.Calls("chat.update"), updates+2)
 }
@@ -60,7 +60,7 @@ func TestACardThatHasToWaitIsPutOffWithOneRead(t *testing.T) {
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(waits.ID)), &later)
 	require.Equal(t, [][]string{{"hmget", "hmget"}}, seen.Taken())
 	updates := len(o.Calls("chat.update"))
-	o.now.move(later.After)
+	o.now.Advance(later.After)
 	o.draw(waits)
 	require.Len(t, o.Calls("chat.update"), updates+1)
 }
@@ -75,7 +75,7 @@ func TestAnEscalationIsPostedWhileTheCardHasToWait(t *testing.T) {
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Status: 429, RetryAfter: 600}}})
 	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(limited.ID)))
 	posted := len(o.Calls("chat.postMessage"))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.climbs(waits)
 	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(waits.ID)), "the card in the thread waits")
 	require.Len(t, o.Calls("chat.postMessage"), posted+1)

@@ -50,7 +50,7 @@ func TestALargeChannelIsReadToItsEnd(t *testing.T) {
 	o := newWorkspace(t, sim)
 	users, at, err := o.ui.Members(t.Context(), "C0ALL")
 	require.NoError(t, err)
-	require.Equal(t, o.now.read().UTC(), at.UTC())
+	require.Equal(t, o.now.Now().UTC(), at.UTC())
 	require.Len(t, users, 1501)
 	require.Equal(t, approvals.UserID("U0DAVE"), users[1500])
 	require.Len(t, o.Calls("conversations.members"), 2)
@@ -117,7 +117,7 @@ func TestADecisionIsTakenBackAlsoWhenItsGroupIsGone(t *testing.T) {
 	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
 	o.draw(b)
 	require.Len(t, o.batch(b.ID).Approvals[0].Decisions, 1)
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "no_such_subteam"}}})
 	o.press("U0BOB", o.card("U0BOB", root), "retract", 0)
 	require.Empty(t, o.batch(b.ID).Approvals[0].Decisions)
@@ -213,7 +213,7 @@ func TestAnOrganizationSigns(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out.Message.Shown(), "Nothing waits")
 	require.NotEmpty(t, o.Calls("auth.teams.list"))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	before := len(o.Calls("usergroups.users.list"))
 	_, _, err = o.ui.Members(t.Context(), "S0LAB")
 	require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestAnApprovalCountsForALaterGroupOnceItIsGivenAgain(t *testing.T) {
 	o, root, b := one(t, call("c1", "delete_file", `{"path":"a"}`, sre, by("security", fromGroup("S0SEC"))))
 	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
 	require.NoError(t, o.SetGroup("S0SEC", []string{"U0BOB"}))
-	o.now.move(2 * time.Minute) // what was looked up is too old
+	o.now.Advance(2 * time.Minute) // what was looked up is too old
 	o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
 	require.Equal(t, approvals.Pending, o.status(b, 0))
 

@@ -32,7 +32,7 @@ func (o *workspace) delivered(payload map[string]any) *httptest.ResponseRecorder
 	raw, err := json.Marshal(payload)
 	require.NoError(o.t, err)
 	body := url.Values{"payload": {string(raw)}}.Encode()
-	stamp := strconv.FormatInt(o.now.read().Unix(), 10)
+	stamp := strconv.FormatInt(o.now.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(o.SigningSecret()))
 	mac.Write([]byte("v0:" + stamp + ":" + body))
 	r := httptest.NewRequest(http.MethodPost, "/slack/interactivity", bytes.NewBufferString(body))
@@ -170,7 +170,7 @@ func TestTheLogSaysWhatCounted(t *testing.T) {
 		t.Helper()
 		require.Equal(t, 200, o.deliver(pressed("U0BOB", trigger, action, button(b, 0))))
 		require.Len(t, o.batch(b.ID).Approvals[0].Decisions, want)
-		o.now.move(time.Second)
+		o.now.Advance(time.Second)
 	}
 	counts("1.a", "approve.0", 1)
 	counts("1.b", "retract.0", 0)

@@ -204,7 +204,7 @@ func TestTooFewPeopleCanApprove(t *testing.T) {
 			require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people can approve delete_file: "+words)
 
 			require.NoError(t, o.SetGroup("S0SRE", []string{"U0BOB", "U0CAROL"}))
-			o.now.move(5 * time.Minute)
+			o.now.Advance(5 * time.Minute)
 			o.draw(b)
 			require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
 			require.Len(t, o.directs("U0ALICE"), 1)
@@ -219,7 +219,7 @@ func TestTooFewUntilADenialIsTakenBack(t *testing.T) {
 	o, root, b := asks(t, opsOf("U0ALICE", "U0BOB", "U0CAROL"), d)
 	require.Empty(t, o.directs("U0ALICE"))
 	_, err := o.desk.Decide(t.Context(), b.ID, "bob", approvals.Decide{Decision: approvals.Decision{
-		Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny, Digest: b.Approvals[0].Call.Digest, At: o.now.read(),
+		Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny, Digest: b.Approvals[0].Call.Digest, At: o.now.Now(),
 	}})
 	require.NoError(t, err)
 	o.draw(b)
@@ -240,11 +240,11 @@ func TestTooFewIsSaidUntilItIsKnownOtherwise(t *testing.T) {
 	o, root, b := asks(t, sim, d)
 	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
 	drawn := len(o.Calls("chat.update"))
-	o.now.move(5 * time.Minute)
+	o.now.Advance(5 * time.Minute)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info"}, {Method: "users.info", Status: 429, RetryAfter: 30}}})
 	o.drawnUntil(b, 30*time.Second)
 	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Too few people")
-	o.now.move(30 * time.Second)
+	o.now.Advance(30 * time.Second)
 	o.drawnUntil(b, 5*time.Minute)
 	require.Len(t, o.Calls("chat.update"), drawn, "nothing else is said meanwhile")
 }
@@ -259,7 +259,7 @@ func TestNobodyAskedAndTooFewAreEachSaidOnce(t *testing.T) {
 	for range 4 {
 		var later *slackapi.LaterError
 		require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
-		o.now.move(later.After)
+		o.now.Advance(later.After)
 	}
 	told := o.directs("U0ALICE")
 	require.Len(t, told, 2)
@@ -282,7 +282,7 @@ func TestEachOfSeveralWhoAskIsToldOnce(t *testing.T) {
 	o.drawnUntil(b, 30*time.Second)
 	require.Len(t, o.directs("U0ALICE"), 1)
 	require.Empty(t, o.directs("U0DAVE"))
-	o.now.move(30 * time.Second)
+	o.now.Advance(30 * time.Second)
 	o.drawnUntil(b, 5*time.Minute)
 	require.Len(t, o.directs("U0ALICE"), 1)
 	require.Len(t, o.directs("U0DAVE"), 1)
@@ -311,7 +311,7 @@ func TestTheCardIsRightAgainWhenSomebodyCanApprove(t *testing.T) {
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.NoError(t, o.SetGroup("S0NONE", []string{"U0DAVE"}))
-	o.now.move(later.After)
+	o.now.Advance(later.After)
 	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	require.Len(t, o.directs("U0DAVE"), 1)
 	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
@@ -329,7 +329,7 @@ func TestAChannelThatCannotBeLookedUpNowDelaysOnlyDirectMessages(t *testing.T) {
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.NotEmpty(t, o.card("U0CAROL", root).Actions())
 	require.Empty(t, o.Calls("conversations.open"))
-	o.now.move(later.After)
+	o.now.Advance(later.After)
 	o.draw(b)
 	require.Len(t, o.directs("U0BOB"), 1)
 	require.Empty(t, o.directs("U0CAROL"))
@@ -361,7 +361,7 @@ func TestAGroupThatCannotBeLookedUpIsSaidAfterAWhile(t *testing.T) {
 	}
 	draws()
 	require.Empty(t, o.directs("U0ALICE"), "it may be known in a moment")
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	draws()
 	draws()
 	require.Len(t, o.directs("U0ALICE"), 1)
@@ -380,7 +380,7 @@ func TestWhoHasApprovedIsNotSaidToBeMissing(t *testing.T) {
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre, by("none", fromGroup("S0NONE"))))
 	o.draw(b)
 	require.NoError(t, o.SetGroup("S0NONE", nil))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "approve", 0))
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later, "somebody may join the group")

@@ -106,7 +106,7 @@ func TestArgumentsAreShownToThoseWhoMayReadThemOnly(t *testing.T) {
 				b := o.opens(root, call("c1", "delete_file", `{"path":"`+secret+strings.Repeat("x", 2000)+`","size":1}`, sre))
 				o.draw(b)
 				require.NoError(t, o.Leave(user, "C0OPS"))
-				o.now.move(2 * time.Minute)
+				o.now.Advance(2 * time.Minute)
 				since := len(o.Log())
 				c.act(o, user, b)
 				sent := o.sentSince(since)
@@ -125,7 +125,7 @@ func TestAChannelThatIsAskedNoMoreReadsNothing(t *testing.T) {
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, escalating(o))
 	o.draw(b)
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.draw(b)
 	further := func() slacksim.Message {

@@ -31,7 +31,7 @@ func TestACardThatShowsALostDecisionIsDrawnAnew(t *testing.T) {
 	o.draw(b)
 	require.Empty(t, o.card("U0BOB", root).Actions(), "by itself it is not noticed")
 
-	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
+	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.Now, b))
 	o.draw(b)
 	after := o.card("U0BOB", root)
 	require.Equal(t, before.Shown(), after.Shown())
@@ -46,7 +46,7 @@ func TestADigestThatShowsALostDecisionIsDrawnAnew(t *testing.T) {
 	o.drawsAll(b)
 	before := o.digests()[0]
 	o.covers(before)
-	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
+	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.Now, b))
 	o.drawsAll(b)
 	require.Equal(t, before.Shown(), o.digests()[0].Shown())
 }
@@ -55,7 +55,7 @@ func TestADigestThatShowsALostDecisionIsDrawnAnew(t *testing.T) {
 func TestWhatWasNeverDrawnIsNotDrawnAnew(t *testing.T) {
 	o := crowded(t)
 	b := o.another("n0", 0, call("c1", "x", `{}`, sre))
-	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b))
+	require.NoError(t, slackui.Redraw(t.Context(), o.testStore, o.now.Now, b))
 	o.drawsAll(b)
 	require.Len(t, o.Calls("chat.postMessage"), 1)
 }
@@ -68,7 +68,7 @@ func TestARecordThatCannotBeReadIsReportedByARedraw(t *testing.T) {
 	_, version, err := o.Memo(t.Context(), string(b.Run), "replies")
 	require.NoError(t, err)
 	require.NoError(t, o.CommitMemo(t.Context(), string(b.Run), "replies", []byte("{"), version, 0))
-	require.ErrorIs(t, slackui.Redraw(t.Context(), o.testStore, o.now.read, b), memo.ErrUnreadable)
+	require.ErrorIs(t, slackui.Redraw(t.Context(), o.testStore, o.now.Now, b), memo.ErrUnreadable)
 	o.draw(b)
 	require.Equal(t, before.Shown(), o.card("U0BOB", root).Shown())
 }

@@ -188,11 +188,11 @@ func TestACardSaysWhoseWordItIsThatACallRan(t *testing.T) {
 		m := o.drawnElsewhere(b)
 		o.press("U0BOB", m, "approve", 0)
 		if e.State != "" {
-			e.At = o.now.read()
+			e.At = o.now.Now()
 			o.moves(o.batch(b.ID), func(b *approvals.Batch) { b.Approvals[0].Execution = e })
 		}
 		if strings.HasPrefix(want, "Not used") {
-			o.now.move(approvals.DefaultClaimWithin)
+			o.now.Advance(approvals.DefaultClaimWithin)
 		}
 		o.moves(o.batch(b.ID), func(*approvals.Batch) {})
 		o.draw(o.batch(b.ID))
@@ -216,10 +216,10 @@ func TestACardSaysWhenAnApprovalCannotBeUsedAnyMore(t *testing.T) {
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Contains(t, shown(), "The agent hasn't used the approval yet.")
-	o.now.move(later.After - time.Second)
+	o.now.Advance(later.After - time.Second)
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Equal(t, time.Second, later.After)
-	o.now.move(later.After)
+	o.now.Advance(later.After)
 	require.NoError(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	require.Contains(t, shown(), "Not used in time: the agent has to ask again.")
 	require.NotContains(t, shown(), "gets the answer")

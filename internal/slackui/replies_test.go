@@ -43,7 +43,7 @@ func TestOneMessageFollowsTheRun(t *testing.T) {
 	later, ok := o.reply(run).(interface{ RetryAfter() time.Duration })
 	require.True(t, ok, "a second edit within a second is put off")
 	require.Positive(t, later.RetryAfter())
-	o.now.move(time.Second)
+	o.now.Advance(time.Second)
 	require.NoError(t, o.reply(run))
 	require.Contains(t, only(), "read_file ×2")
 	require.Equal(t, int64(2), o.drawnVersion(string(run.ID), "replies"))
@@ -71,8 +71,8 @@ func TestALateAnswerIsAMessageOfItsOwn(t *testing.T) {
 		require.NoError(t, o.reply(run))
 		require.Contains(t, o.last(root), "Queued")
 
-		o.now.move(time.Hour)
-		run.Status, run.EndedAt, run.Version = status, o.now.read(), 2
+		o.now.Advance(time.Hour)
+		run.Status, run.EndedAt, run.Version = status, o.now.Now(), 2
 		run.Output, run.Failure = "Both reports are gone.", "The model could not be reached."
 		require.NoError(t, o.reply(run))
 		require.NoError(t, o.reply(run))
@@ -88,13 +88,13 @@ func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
-	claimed := `{"owner":"another","until":"` + o.now.read().Add(time.Minute).Format(time.RFC3339) + `","body":{"anchors":null}}`
+	claimed := `{"owner":"another","until":"` + o.now.Now().Add(time.Minute).Format(time.RFC3339) + `","body":{"anchors":null}}`
 	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "cards", []byte(claimed), 0, 0))
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Empty(t, o.thread("U0ALICE", root))
 
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.draw(b)
 	require.Len(t, o.thread("U0ALICE", root), 1, "a claim ends with its lease")
 }
@@ -122,7 +122,7 @@ func (o *workspace) busy(id approvals.RunID, owner string) {
 	require.NoError(o.t, err)
 	var note map[string]any
 	require.NoError(o.t, json.Unmarshal(raw, &note))
-	note["owner"], note["until"] = owner, o.now.read().Add(8*time.Second)
+	note["owner"], note["until"] = owner, o.now.Now().Add(8*time.Second)
 	raw, err = json.Marshal(note)
 	require.NoError(o.t, err)
 	require.NoError(o.t, o.CommitMemo(o.t.Context(), string(id), "replies", raw, version, 0))
@@ -152,7 +152,7 @@ func TestAResumedRunIsShownBeforeTheRunThatItResumes(t *testing.T) {
 	require.Equal(t, waits, all[0].Shown())
 	require.Zero(t, o.drawnVersion(string(resumed.ID), "replies"), "the rest is still due")
 
-	o.now.move(later.After)
+	o.now.Advance(later.After)
 	o.busy(parent.ID, "")
 	require.NoError(t, o.reply(resumed))
 	require.NotEqual(t, waits, o.thread("U0ALICE", root)[0].Shown())

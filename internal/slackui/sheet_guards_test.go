@@ -35,8 +35,8 @@ func TestACallThatSomebodyEditedIsTickedByItself(t *testing.T) {
 	both.Need = 2
 	b := h.asks("one", "U0ALICE", time.Hour, tags(2, both)...)
 	_, err := h.desk.Amend(t.Context(), b.ID, "edit", approvals.Amend{
-		Call: "t0", From: b.Approvals[0].Call.Digest, Args: json.RawMessage(`{"path":"/etc/passwd"}`), At: h.now.read(),
-		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.read()},
+		Call: "t0", From: b.Approvals[0].Call.Digest, Args: json.RawMessage(`{"path":"/etc/passwd"}`), At: h.now.Now(),
+		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.Now()},
 	})
 	require.NoError(t, err)
 	v := h.sheet("U0BOB", "approve all")

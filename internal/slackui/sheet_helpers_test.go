@@ -100,8 +100,8 @@ func newSheetWorkspaceOn(t *testing.T, c redis.UniversalClient, tune ...func(*sl
 func newSheetWorkspaceIn(t *testing.T, sim slacksim.Config, c redis.UniversalClient, tune ...func(*slackui.Config)) *sheetWorkspace {
 	t.Helper()
 	h := &sheetWorkspace{}
-	slack := &clock{at: noon}
-	sim.Now = slack.read
+	slack := statetest.NewClock(noon)
+	sim.Now = slack.Now
 	h.workspace = newWorkspace(t, sim, append([]func(*slackui.Config){func(c2 *slackui.Config) {
 		store, err := state.Open(t.Context(), state.Options{Client: c, Prefix: "t", Now: c2.Now, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func newSheetWorkspaceIn(t *testing.T, sim slacksim.Config, c redis.UniversalCli
 		h.bulk = approvals.NewBulk(h.desk, h.counts, "one", c2.Now)
 		c2.Desk, c2.Runs, c2.Memos, c2.Lists, c2.Bulk, c2.Tools = h.desk, store, store, store, h.bulk, harmless()
 	}}, tune...)...)
-	h.now.move(noon.Sub(h.now.read()))
+	h.now.Advance(noon.Sub(h.now.Now()))
 	h.later = slack
 	return h
 }
@@ -134,7 +134,7 @@ func (h *sheetWorkspace) asksIn(channel, root, name, requester string, since tim
 		Deferred: approvals.BatchID(approvals.NewID("batch", partition, name)), Agent: "ops", Requester: approvals.UserID(requester),
 	}
 	b, events, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: string(thread), Channel: channel, Agent: "ops", Requester: run.Requester, OpenedAt: h.now.read().Add(-since),
+		ID: run.Deferred, Run: run.ID, Thread: string(thread), Channel: channel, Agent: "ops", Requester: run.Requester, OpenedAt: h.now.Now().Add(-since),
 	}, calls, nil)
 	require.NoError(h.t, err)
 	args := map[approvals.Digest]json.RawMessage{}
@@ -274,7 +274,7 @@ func (h *sheetWorkspace) delivers(payload map[string]any) string {
 func (h *sheetWorkspace) deliverBody(raw string) (int, string) {
 	h.t.Helper()
 	body := url.Values{"payload": {raw}}.Encode()
-	stamp := strconv.FormatInt(h.now.read().Unix(), 10)
+	stamp := strconv.FormatInt(h.now.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(h.SigningSecret()))
 	mac.Write([]byte("v0:" + stamp + ":" + body))
 	r := httptest.NewRequest(http.MethodPost, "/slack/interactivity", strings.NewReader(body))

@@ -113,7 +113,7 @@ func TestFiveHundredCallsAreSignedAtOnce(t *testing.T) {
 	h.counts.dies.Store(0)
 	h.pass(time.Minute)
 	began = time.Now()
-	h.works(approvals.NewBulk(h.desk, h.counts, "two", h.now.read), "U0BOB", len(batches))
+	h.works(approvals.NewBulk(h.desk, h.counts, "two", h.now.Now), "U0BOB", len(batches))
 	worked := time.Since(began)
 
 	sheet, err := h.store.Sheet(t.Context(), id)

@@ -19,8 +19,8 @@ func TestTheAnswerSaysWhyInItsFirstWords(t *testing.T) {
 	h.sendsSheet("U0BOB")
 	for n := range 3 {
 		_, err := h.desk.Decide(t.Context(), b.ID, approvals.RequestID(fmt.Sprint("carol", n)), approvals.Decide{Decision: approvals.Decision{
-			Call: b.Approvals[n].Call.ID, By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.read()},
-			Verdict: approvals.Deny, Reason: "no", Digest: b.Approvals[n].Call.Digest, At: h.now.read(),
+			Call: b.Approvals[n].Call.ID, By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.Now()},
+			Verdict: approvals.Deny, Reason: "no", Digest: b.Approvals[n].Call.Digest, At: h.now.Now(),
 		}})
 		require.NoError(t, err)
 	}

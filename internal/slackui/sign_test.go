@@ -229,7 +229,7 @@ func TestTheSigningFormExplainsWhatItDoesNotDo(t *testing.T) {
 func TestASigningFormSurvivesAnOutage(t *testing.T) {
 	o, root, b := one(t, long(sre))
 	o.press("U0BOB", o.card("U0BOB", root), "sign", 0)
-	o.now.move(61e9)
+	o.now.Advance(61e9)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 	out := o.submitsTop("U0BOB")
 	require.Empty(t, out.VisibleError)
@@ -242,7 +242,7 @@ func TestASigningFormSurvivesAnOutage(t *testing.T) {
 func TestASigningFormSaysThatSlackRefusesToLookUp(t *testing.T) {
 	o, root, b := one(t, long(sre))
 	o.press("U0BOB", o.card("U0BOB", root), "sign", 0)
-	o.now.move(61e9)
+	o.now.Advance(61e9)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "missing_scope"}}})
 	o.submitsTop("U0BOB")
 	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Slack refuses to tell this app who is in")

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // BenchmarkClickToAck measures what a person waits for: from the click until
@@ -67,7 +68,7 @@ func benchClicks(b *testing.B, socket bool) func() time.Duration {
 		api.Close()
 	})
 
-	o := &workspace{Server: sim, testStore: store, ui: ui, now: &clock{at: time.Now()}}
+	o := &workspace{Server: sim, testStore: store, ui: ui, now: statetest.NewClock(time.Now())}
 	open := func() approvals.Batch {
 		batch, _, err := approvals.Open(approvals.Batch{
 			ID: "batch-07-one", Run: "run-07-one", Thread: "thread-07-one", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: time.Now(),

@@ -57,7 +57,7 @@ func (v *valve) stalled(o *workspace, method string, drawn func() error, others 
 	ended := make(chan error, 1)
 	go func() { ended <- drawn() }()
 	<-v.reached
-	o.now.move(slackapi.CallTimeout + 3*time.Second)
+	o.now.Advance(slackapi.CallTimeout + 3*time.Second)
 	others()
 	close(v.opened)
 	return <-ended
@@ -129,7 +129,7 @@ func TestAnAnswerThatAStalledProcessCoversIsDrawnAgain(t *testing.T) {
 	run := startedIn(root)
 	require.NoError(t, o.reply(run))
 	run.Status, run.Activity, run.Version = agentrun.RunRunning, []string{"list_files"}, 2
-	o.now.move(time.Second)
+	o.now.Advance(time.Second)
 	err := v.stalled(o, "chat.update", func() error { return o.reply(run) }, func() {
 		run.Status, run.Output, run.Version = agentrun.RunCompleted, "Both reports are gone.", 3
 		require.NoError(t, o.reply(run))
@@ -148,7 +148,7 @@ func TestAReviewThatAStalledProcessCoversIsDrawnAgain(t *testing.T) {
 	o.drawTools()
 	c.review.Digest, c.review.Tools = "sha256:ef", []toolcards.Tool{changedTool("-b")}
 	err := v.stalled(o, "chat.update", func() error { return o.ui.ToolCards.Reconcile(t.Context(), changesID) }, func() {
-		c.review.Ended, c.review.By, c.review.At = toolcards.Accepted, "U0BOB", o.now.read()
+		c.review.Ended, c.review.By, c.review.At = toolcards.Accepted, "U0BOB", o.now.Now()
 		require.False(t, accepts(o.drawTools()[0]))
 	})
 	require.Error(t, err)
@@ -167,7 +167,7 @@ func TestADigestThatAStalledProcessCoversIsDrawnAgain(t *testing.T) {
 	}
 	o.drawsAll(all...)
 	first, second := all[1], all[2]
-	o.now.move(time.Minute)
+	o.now.Advance(time.Minute)
 	o.approves(first, 0)
 	err := v.stalled(o, "chat.update", func() error { return o.ui.Cards.Reconcile(t.Context(), string(first.ID)) }, func() {
 		o.approves(second, 0)

@@ -44,7 +44,7 @@ func TestWhoAskedCannotEditADenialAway(t *testing.T) {
 	o, root, b := rewrite(t, rulings{}, nil, d)
 	o.moves(b, func(now *approvals.Batch) {
 		next, _, err := now.Apply(approvals.Decide{Decision: approvals.Decision{
-			Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny, Digest: now.Approvals[0].Call.Digest, At: o.now.read(),
+			Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny, Digest: now.Approvals[0].Call.Digest, At: o.now.Now(),
 		}})
 		require.NoError(t, err)
 		next.Version = now.Version

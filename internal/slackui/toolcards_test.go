@@ -151,13 +151,13 @@ func TestWhoDecidesAboutToolsIsLookedUp(t *testing.T) {
 	o.pressTools("U0BOB", m, accept)
 	require.Len(t, c.decided, 1)
 	require.Equal(t, []approvals.GroupID{"S0SRE"}, c.decided[0].Groups)
-	require.WithinDuration(t, o.now.read(), c.decided[0].GroupsAt, time.Minute)
+	require.WithinDuration(t, o.now.Now(), c.decided[0].GroupsAt, time.Minute)
 	o.pressTools("U0DAVE", m, accept) // named, in no group
 	require.Len(t, c.decided, 2)
 	require.Empty(t, c.decided[1].Groups)
 
 	// Slack does not say who is in the group: nothing is decided.
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 	o.pressTools("U0BOB", m, accept)
 	require.Len(t, c.decided, 2)
@@ -167,7 +167,7 @@ func TestWhoDecidesAboutToolsIsLookedUp(t *testing.T) {
 func TestWhoDoesNotDecideAboutToolsIsToldWhy(t *testing.T) {
 	o, c := newChanges(t, changedTool("-a"))
 	m := o.drawTools()[0]
-	c.review.By, c.review.At = "U0CAROL", o.now.read()
+	c.review.By, c.review.At = "U0CAROL", o.now.Now()
 	for _, x := range []struct {
 		err   error
 		ended toolcards.Ending
@@ -199,7 +199,7 @@ func TestAServerHasOneCard(t *testing.T) {
 	require.Len(t, all, 1)
 	require.Equal(t, first.TS, all[0].TS)
 	require.Contains(t, all[0].Shown(), "-b")
-	c.review.Ended, c.review.By, c.review.At = toolcards.Accepted, "U0BOB", o.now.read()
+	c.review.Ended, c.review.By, c.review.At = toolcards.Accepted, "U0BOB", o.now.Now()
 	all = o.drawTools()
 	require.Len(t, all, 1)
 	require.False(t, accepts(all[0]))

@@ -19,7 +19,7 @@ import (
 func (o *workspace) counted() *statetest.Trips {
 	o.t.Helper()
 	seen := &statetest.Trips{}
-	o.connect(o.Prefix(), o.now.read, seen)
+	o.connect(o.Prefix(), o.now.Now, seen)
 	seen.Taken()
 	return seen
 }
@@ -29,7 +29,7 @@ func (o *workspace) asks(root, name string, q approvals.Quorum) approvals.Batch 
 	o.t.Helper()
 	unique := strings.Repeat("x", 26-len(name)) + name
 	d := call("call_"+strings.Repeat("c", 24), "delete_file", `{"path":"a.txt"}`, q)
-	d.Ask.Rule, d.Ask.Requirement.Deadline = "files@1f2e3d4c", o.now.read().Add(24*time.Hour)
+	d.Ask.Rule, d.Ask.Requirement.Deadline = "files@1f2e3d4c", o.now.Now().Add(24*time.Hour)
 	thread := approvals.NewID("thread", 7, unique)
 	run := agentrun.Run{
 		ID: approvals.RunID(approvals.NewID("run", 7, unique)), Thread: agentrun.ThreadID(thread), Status: agentrun.RunDeferred,
@@ -37,7 +37,7 @@ func (o *workspace) asks(root, name string, q approvals.Quorum) approvals.Batch 
 		Deferred: approvals.BatchID(approvals.NewID("batch", 7, unique)), Agent: "ops", Requester: "U0ALICE", Version: 3,
 	}
 	b, _, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: thread, Channel: "C0OPS", Agent: run.Agent, Requester: run.Requester, OpenedAt: o.now.read(),
+		ID: run.Deferred, Run: run.ID, Thread: thread, Channel: "C0OPS", Agent: run.Agent, Requester: run.Requester, OpenedAt: o.now.Now(),
 		Prompt: approvals.Quote{Text: "Please delete the old report a.txt: nobody reads it any more."},
 	}, []approvals.Deferral{d}, nil)
 	require.NoError(o.t, err)
@@ -213,6 +213,6 @@ func TestAReplyThatChangedAMomentAgoIsPutOffWithOneRead(t *testing.T) {
 	err := o.ui.Replies.Reconcile(t.Context(), string(run.ID))
 	require.ErrorContains(t, err, "the message changed a moment ago")
 	require.Equal(t, [][]string{{"hmget", "hmget"}}, seen.Taken())
-	o.now.move(2 * time.Second)
+	o.now.Advance(2 * time.Second)
 	require.NoError(t, o.ui.Replies.Reconcile(t.Context(), string(run.ID)))
 }

@@ -142,8 +142,8 @@ func (o *workspace) signs(b approvals.Batch, i int, user string) {
 	o.moves(b, func(now *approvals.Batch) {
 		a := now.Approvals[i]
 		next, _, err := now.Apply(approvals.Decide{Decision: approvals.Decision{
-			Call: a.Call.ID, Digest: a.Call.Digest, Verdict: approvals.Approve, At: o.now.read(),
-			By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+			Call: a.Call.ID, Digest: a.Call.Digest, Verdict: approvals.Approve, At: o.now.Now(),
+			By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.Now()},
 		}})
 		require.NoError(o.t, err)
 		next.Version = now.Version

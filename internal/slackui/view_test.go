@@ -142,7 +142,7 @@ func TestViewFullIsForThoseWhomItConcerns(t *testing.T) {
 	o.press("U0BOB", o.card("U0BOB", root), "view", 0)
 	require.NoError(t, o.Leave("U0DAVE", "C0OPS"))
 	require.NoError(t, o.Leave("U0BOB", "C0OPS"))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	for _, user := range []string{"U0DAVE", "U0BOB"} {
 		out, err := o.Click(slacksim.Click{User: user, ViewID: o.Views(user)[0].ID, ActionID: "countersign.page.1"})
 		require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestViewFullShowsWhatWouldChange(t *testing.T) {
 	diff := "-the old line\n+the new line \u202e\n"
 	digest := approvals.PreviewDigest("batch-07-one", "c1", diff)
 	d := call("c1", "write_file", `{"path":"a.txt"}`, sre)
-	d.Preview = approvals.Preview{Status: approvals.PreviewMade, CheckedAt: o.now.read(), Content: approvals.Content{Digest: digest, Size: len(diff), Left: 7}}
+	d.Preview = approvals.Preview{Status: approvals.PreviewMade, CheckedAt: o.now.Now(), Content: approvals.Content{Digest: digest, Size: len(diff), Left: 7}}
 	b := o.opens(root, d)
 	stored, next := o.batch(b.ID), o.batch(b.ID)
 	next.Version++
@@ -178,7 +178,7 @@ func TestViewFullShowsWhatWouldChange(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	require.NoError(t, o.Leave("U0DAVE", "C0OPS"))
-	o.now.move(2 * time.Minute)
+	o.now.Advance(2 * time.Minute)
 	require.Equal(t, 200, o.deliver(pressed("U0DAVE", "1.2.a", "view.0", button(b, 0))))
 	require.Empty(t, o.Views("U0DAVE"), "who may not read the arguments may not read it either")
 }
