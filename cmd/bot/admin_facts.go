@@ -8,7 +8,6 @@ import (
 	"iter"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -21,7 +20,7 @@ func adminFacts(ctx context.Context, in *call) error {
 	var want wantedFacts
 	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
 	in.flags.Func("until", "Only what happened before this `TIME`, which is written in the same way.", want.until.set)
-	in.flags.Func("by", "Only what this `PERSON` asked for or decided, what a delegate decided in their place, or what an agent asked for whose credential they share: a user id of Slack, such as U0123456789.", want.whose)
+	in.flags.Func("by", "Only what this `PERSON` asked for or decided, what a delegate decided in their place, an edit that cleared their decision, or what an agent asked for whose credential they share: a user id of Slack, such as U0123456789.", want.whose)
 	in.flags.Func("agent", "Only requests of the agent with this `NAME`.", want.ofAgent)
 	asJSON := in.flags.Bool("json", false, "Write an object of JSON in each line.")
 	return administer(ctx, in, func(a admin, _ []string) error {
@@ -82,20 +81,16 @@ func (i *instant) set(value string) error {
 
 func (w wantedFacts) has(m moment) bool {
 	return !m.At.Before(w.since.Time) && (w.until.IsZero() || m.At.Before(w.until.Time)) &&
-		(w.by == "" || m.By == w.by || slices.Contains(m.DelegateOf, w.by) || slices.Contains(m.sharedBy(), w.by)) &&
+		(w.by == "" || m.By == w.by || slices.Contains(m.DelegateOf, w.by) || slices.Contains(m.Cleared, w.by) || slices.Contains(m.sharedBy(), w.by)) &&
 		(w.agent == "" || m.Agent == w.agent)
 }
 
 // asker says for whom the agent asked: for a person, or for one of several.
 func (m moment) asker() string {
-	var people []string
-	for _, u := range m.sharedBy() {
-		people = append(people, string(u))
+	if people := m.sharedBy(); len(people) > 0 {
+		return " for " + joined(people, " or ")
 	}
-	if len(people) == 0 {
-		return after(" for ", m.By)
-	}
-	return " for " + strings.Join(people, " or ")
+	return after(" for ", m.By)
 }
 
 // sharedBy returns the people of whom one asked, if they share the credential of the agent.

@@ -130,3 +130,20 @@ func TestTheFactsOfAPersonHaveWhatADelegateDecided(t *testing.T) {
 		require.Equal(t, found, wantedFacts{by: by}.has(m), by)
 	}
 }
+
+// Someone reads what Bob signed: his approval is there, and so is the edit after which it
+// did not count.
+func TestTheFactOfAnEditNamesWhoseDecisionsItCleared(t *testing.T) {
+	t.Parallel()
+	edited := approvals.Amended{Batch: "b1", Call: "c1", By: approvals.Principal{User: "U0CAROL"}, Cleared: []approvals.UserID{"U0BOB", "U0ERIN"}}
+	var said []moment
+	factOf(edited, func(m moment) { said = append(said, m) })
+	require.Len(t, said, 1)
+	require.Equal(t, "U0CAROL changed the arguments, which cleared the decisions of U0BOB and U0ERIN", said[0].What)
+	for by, found := range map[approvals.UserID]bool{"U0BOB": true, "U0ERIN": true, "U0CAROL": true, "U0DAVE": false} {
+		require.Equal(t, found, wantedFacts{by: by}.has(said[0]), by)
+	}
+	doc, err := json.Marshal(said[0])
+	require.NoError(t, err)
+	require.Contains(t, string(doc), `"cleared":["U0BOB","U0ERIN"]`)
+}

@@ -131,8 +131,11 @@ func factOf(e approvals.Event, add func(moment)) {
 		m.At, m.Kind, m.Call = e.At, factRetracted, e.Call
 		m.did(e.By, "took their decision back")
 	case approvals.Amended:
-		m.At, m.Kind, m.Call, m.Digest, m.Rule = e.At, factAmended, e.Call, e.To, e.Rule
+		m.At, m.Kind, m.Call, m.Digest, m.Rule, m.Cleared = e.At, factAmended, e.Call, e.To, e.Rule, e.Cleared
 		m.did(e.By, "changed the arguments")
+		if len(e.Cleared) > 0 {
+			m.What += ", which cleared the decisions of " + joined(e.Cleared, " and ")
+		}
 	case approvals.Reminded:
 		m.At, m.Kind, m.Call, m.What = e.At, factReminded, e.Call, "a reminder was due"
 	case approvals.Escalated:
@@ -160,15 +163,22 @@ func factOf(e approvals.Event, add func(moment)) {
 // did says what a person did, and whose delegate they were then. They may have done it for
 // themselves: the receipt says for whom an approver counted.
 func (m *moment) did(by approvals.Principal, what string) {
-	who, absent := string(by.User), []string(nil)
+	who := string(by.User)
 	for _, away := range by.For {
 		m.DelegateOf = append(m.DelegateOf, away.User)
-		absent = append(absent, string(away.User))
 	}
-	if len(absent) > 0 {
-		who += ", a delegate of " + strings.Join(absent, " and ") + ","
+	if len(m.DelegateOf) > 0 {
+		who += ", a delegate of " + joined(m.DelegateOf, " and ") + ","
 	}
 	m.By, m.What = by.User, who+" "+what
+}
+
+func joined(people []approvals.UserID, sep string) string {
+	var all []string
+	for _, u := range people {
+		all = append(all, string(u))
+	}
+	return strings.Join(all, sep)
 }
 
 // openedOf says for each call what people are asked about it.

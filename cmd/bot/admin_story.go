@@ -26,6 +26,7 @@ type moment struct {
 
 	Participants []approvals.UserID `json:"participants,omitempty"` // others whose words the agent had read, or who share its credential
 	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"`  // who is away, and in whose place the person may decide
+	Cleared      []approvals.UserID `json:"cleared,omitempty"`      // whose decisions an edit cleared
 	Digest       approvals.Digest   `json:"digest,omitzero"`        // of what people saw; after a change, of the new arguments
 	Rule         string             `json:"rule,omitempty"`         // that asked about the call until it was settled, permitted or refused it, and the version of its policy
 	Agent        string             `json:"agent,omitempty"`
