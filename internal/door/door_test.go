@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
@@ -104,4 +105,12 @@ func TestOnlyACredentialThatIsNoneIsUnauthorized(t *testing.T) {
 	refuses = "pages may not ask"
 	status, _ = ask("good")
 	require.Equal(t, http.StatusForbidden, status)
+}
+
+// The policy may refuse a call at its claim, which another caller of the same call makes.
+func TestARefusalAfterAnApprovalIsNotSaidToHaveAskedNobody(t *testing.T) {
+	call := intake.CallStatus{Outcome: intake.OutcomeRefused, Reason: "frozen"}
+	require.Equal(t, "Refused by the policy; nobody was asked. frozen", door.Outcome(call))
+	call.Approvers = []approvals.Seat{{User: "U0BOB"}}
+	require.Equal(t, "Refused by the policy, which changed after the approval. frozen", door.Outcome(call))
 }

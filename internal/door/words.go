@@ -19,12 +19,17 @@ func (d *Door) TooMany() string {
 	return NotRun(fmt.Sprintf("the agent has %d calls that wait", d.c.Holds))
 }
 
+const sayRefusedNow = "Refused by the policy, which changed after the approval. "
+
 // Outcome is why a call that was asked about may not run, in words for the model.
 // Denied, refused, expired, withdrawn and superseded are different answers. That
 // of a call that is pending is the door's.
 func Outcome(call intake.CallStatus) string {
 	switch call.Outcome {
 	case intake.OutcomeRefused:
+		if len(call.Approvers) > 0 {
+			return sayRefusedNow + call.Reason
+		}
 		return "Refused by the policy; nobody was asked. " + call.Reason
 	case intake.OutcomeDenied, intake.OutcomeExpired, intake.OutcomeWithdrawn, intake.OutcomeSuperseded:
 		return call.Reason
@@ -43,7 +48,7 @@ func (d *Door) Explain(ctx context.Context, err error) string {
 		return fmt.Sprintf("Not run: the call is %s now. %s", o.Outcome, o.Reason)
 	}
 	if no, ok := errors.AsType[*approvals.RefusedError](err); ok {
-		return "Refused by the policy, which changed after the approval. " + no.Reason
+		return sayRefusedNow + no.Reason
 	}
 	switch {
 	case errors.Is(err, intake.ErrClaimed):

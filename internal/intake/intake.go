@@ -145,7 +145,7 @@ type Outcome string
 const (
 	OutcomePending    Outcome = "pending"
 	OutcomeAllowed    Outcome = "allowed"  // the policy needs nobody
-	OutcomeRefused    Outcome = "refused"  // by the policy; nobody was asked
+	OutcomeRefused    Outcome = "refused"  // by the policy, at once or when the approved call was about to be claimed
 	OutcomeApproved   Outcome = "approved" // by people
 	OutcomeDenied     Outcome = "denied"   // by a person
 	OutcomeExpired    Outcome = "expired"  // nobody decided in time
