@@ -970,3 +970,34 @@ func TestASupersededExternalCallMayHaveRun(t *testing.T) {
 	require.Equal(t, intake.OutcomeSuperseded, got.Outcome)
 	require.Contains(t, got.Reason, approvals.UnansweredMessage)
 }
+
+// An approval counts for the arguments that it was given for. Of those that the call ended
+// with, the receipt names the editors, and who approved them in whose place.
+func TestACallSaysWhoHadApprovedTheArgumentsThatItEndedWith(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	asks := needs("bob", "carol")
+	asks.Delegation = true
+	asks.Deadline = w.clock.Now().Add(time.Hour)
+	w.policy.set("two", approvals.Ask{Requirement: asks})
+	r := w.ask(ask("x", "two"))
+	require.NoError(t, w.decideAs("carol", r, "c0", approvals.Approve, ""))
+	b, err := w.desk.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	b, err = w.desk.Amend(ctx, r.Batch, "edit", approvals.Amend{
+		Call: "c0", From: b.Approvals[0].Call.Digest, Args: []byte(`{"n": 1}`), By: approvals.Principal{User: "bob"},
+	})
+	require.NoError(t, err)
+	until := w.clock.Now().Add(time.Hour)
+	_, err = w.desk.Decide(ctx, r.Batch, "dave", approvals.Decide{Decision: approvals.Decision{
+		Call: "c0", Verdict: approvals.Approve, Digest: b.Approvals[0].Call.Digest,
+		By: approvals.Principal{User: "dave", For: []approvals.Absent{{User: "bob", Until: until}, {User: "carol", Until: until}}},
+	}})
+	require.NoError(t, err)
+	w.clock.Advance(time.Hour)
+
+	got := w.get(r.ID).Calls[0]
+	require.Equal(t, intake.OutcomeExpired, got.Outcome)
+	require.JSONEq(t, `{"n": 1}`, string(got.Args))
+	require.Equal(t, []approvals.UserID{"bob"}, got.Editors)
+	require.Equal(t, []approvals.Seat{{User: "dave", For: "carol"}}, got.Approvers, "bob edited, so nobody approves in his place")
+}
