@@ -180,6 +180,14 @@ func TestSlacksimWarnsOfEventsAndScopesThatDoNothing(t *testing.T) {
 	require.Empty(t, warned("--events", strings.Join(app.Settings.Events.Bot, ","), "--scopes", scopes))
 }
 
+// Countersign gets here, without a flag, every event that its manifest subscribes to.
+func TestSlacksimSubscribesToTheEventsOfTheManifest(t *testing.T) {
+	t.Parallel()
+	app, err := manifests.ReadSlack([]byte(manifests.Slack("https://bot.example.com")))
+	require.NoError(t, err)
+	require.Subset(t, slacksim.DefaultEvents(), app.Settings.Events.Bot)
+}
+
 func TestSlacksimSaysEveryMistakeAtOnce(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), []string{"slacksim", "--addr", "nowhere", "--bot-token", "secret", "--events-url", "localhost:3000"}, nil, io.Discard, io.Discard)

@@ -167,7 +167,8 @@ func DefaultGroups() []Group {
 func DefaultEvents() []string {
 	return []string{
 		"app_mention", "app_home_opened", "app_uninstalled", "tokens_revoked",
-		"subteam_members_changed", "subteam_updated", "member_left_channel", "message.im",
+		"subteam_members_changed", "subteam_updated", "member_joined_channel", "member_left_channel", "message.im",
+		"user_change",
 	}
 }
 
