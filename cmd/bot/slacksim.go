@@ -122,7 +122,8 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 	}
 	problems = append(problems, checkExposure(ctx, o.addr, "the simulator", o.expose, stderr),
 		warnOfUnknown(stderr, "--events: the simulator never sends the event", o.slack.Events, slacksim.KnownEvents()),
-		warnOfUnknown(stderr, "--scopes: nothing in the simulator needs the scope", o.slack.Scopes, slacksim.KnownScopes()))
+		warnOfUnknown(stderr, "--scopes: nothing in the simulator needs the scope", o.slack.Scopes, slacksim.KnownScopes()),
+		warnOfMissingScopes(stderr, o.slack))
 	return errors.Join(problems...)
 }
 
@@ -135,6 +136,30 @@ func warnOfUnknown(stderr io.Writer, what string, names, known []string) error {
 		}
 		hint := cmp.Or(strictyaml.Hint(name, known), "; the names that it knows are "+strings.Join(known, ", "))
 		if _, err := fmt.Fprintf(stderr, "Warning: %s %q%s\n", what, name, hint); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warnOfMissingScopes warns of each event that the app subscribed to and never gets,
+// because it was granted none of the scopes for it.
+func warnOfMissingScopes(stderr io.Writer, c slacksim.Config) error {
+	if c.Scopes == nil {
+		return nil
+	}
+	events := c.Events
+	if events == nil {
+		events = slacksim.DefaultEvents()
+	}
+	for _, event := range events {
+		needed := slacksim.EventScopes(event)
+		granted := func(scope string) bool { return slices.Contains(c.Scopes, scope) }
+		if len(needed) == 0 || slices.ContainsFunc(needed, granted) {
+			continue
+		}
+		if _, err := fmt.Fprintf(stderr, "Warning: --events: the simulator never sends the event %q without the scope %s\n",
+			event, strings.Join(needed, " or ")); err != nil {
 			return err
 		}
 	}

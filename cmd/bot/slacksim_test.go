@@ -167,11 +167,17 @@ func TestSlacksimWarnsOfEventsAndScopesThatDoNothing(t *testing.T) {
 	}
 	require.Equal(t, "Warning: --events: the simulator never sends the event \"app_mentions\"; did you mean app_mention?\n"+
 		"Warning: --scopes: nothing in the simulator needs the scope \"usergroup:read\"; did you mean usergroups:read?\n",
-		warned("--events", "app_mentions,message.im", "--scopes", "chat:write,usergroup:read"))
+		warned("--events", "app_mentions,message.im", "--scopes", "im:history,usergroup:read"))
 
 	said := warned("--events", "link_shared", "--scopes", "canvases:write")
 	require.Contains(t, said, `"link_shared"; the names that it knows are app_home_opened, app_mention, app_uninstalled, channel_archive,`)
 	require.Contains(t, said, `"canvases:write"; the names that it knows are app_mentions:read,`)
+
+	require.Equal(t, "Warning: --events: the simulator never sends the event \"app_mention\" without the scope app_mentions:read\n"+
+		"Warning: --events: the simulator never sends the event \"member_joined_channel\" without the scope channels:read or groups:read\n",
+		warned("--events", "app_home_opened,app_mention,member_joined_channel", "--scopes", "chat:write"))
+	require.Empty(t, warned("--events", "member_joined_channel", "--scopes", "groups:read"), "it is sent of private channels")
+	require.Contains(t, warned("--scopes", "chat:write"), `the event "message.im" without the scope im:history`, "the default events need theirs")
 
 	require.Empty(t, warned(), "the defaults are known")
 	app, err := manifests.ReadSlack([]byte(manifests.Slack("https://bot.example.com")))

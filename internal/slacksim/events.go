@@ -68,6 +68,19 @@ func KnownEvents() []string {
 	return slices.Compact(names)
 }
 
+// EventScopes are the bot scopes for an event, in order. Without one of them no app gets
+// it. There are none for an event that needs no scope, and for one that is not known here.
+func EventScopes(event string) []string {
+	var scopes []string
+	for name, scope := range eventScopes {
+		if known, _, _ := strings.Cut(name, "/"); known == event && scope != "" {
+			scopes = append(scopes, scope)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes
+}
+
 // subscribed reports whether the app gets an event: it subscribed to it, and was granted
 // the scope for it.
 func (s *events) subscribed(event object) bool {
