@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -97,10 +96,7 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 		{"options-url", o.slack.OptionsURL},
 		{"public-url", o.slack.PublicURL},
 	} {
-		if u.value == "" {
-			continue
-		}
-		if parsed, err := url.Parse(u.value); err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		if u.value != "" && !slacksim.IsURL(u.value) {
 			problems = append(problems, fmt.Errorf("--%s: %q is not an http or https URL", u.name, u.value))
 		}
 	}

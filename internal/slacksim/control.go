@@ -51,9 +51,12 @@ func (s control) table() []ControlRoute {
 		acting("/sim/group", func(in Members) (Done, error) { return Done{}, s.SetGroup(in.ID, in.Users) }),
 		acting("/sim/install", func(in Installed) (Done, error) { return Done{}, s.SetInstalled(in.Team, in.Installed) }),
 		acting("/sim/urls", func(in URLs) (Done, error) {
-			s.SetURLs(in.Events, in.Interactivity, in.Commands)
-			s.SetOptionsURL(in.Options)
-			return Done{}, nil
+			err := in.wrong()
+			if err == nil {
+				s.SetURLs(in.Events, in.Interactivity, in.Commands)
+				s.SetOptionsURL(in.Options)
+			}
+			return Done{}, err
 		}),
 		acting("/sim/socketmode", func(in SocketMode) (Done, error) {
 			s.SetSocketMode(in.Enabled)

@@ -2,6 +2,7 @@ package slacksim_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -48,6 +49,29 @@ func TestTheControlAPIRefusesWhatItDoesNotKnow(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, 400, resp.StatusCode, "one request is one JSON value")
+}
+
+// Where the app listens is an http or https URL, or nothing; otherwise nothing is set.
+func TestTheControlAPIRefusesURLsThatAreNone(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	good := w.app.URL + "/other"
+	for _, field := range []string{"events", "interactivity", "commands", "options"} {
+		for _, wrong := range []string{"nonsense", "localhost:3000", "/slack/events", "ftp://127.0.0.1/", "http://", "http://127.0.0.1:port/"} {
+			in := map[string]string{"events": good, "interactivity": good, "commands": good}
+			in[field] = wrong
+			status, answer := w.sim(t, "urls", in)
+			require.Equal(t, http.StatusBadRequest, status, "%s: %s", field, wrong)
+			require.Equal(t, map[string]any{
+				"error": fmt.Sprintf("the input makes no sense: %s: %q is not an http or https URL", field, wrong),
+			}, answer)
+		}
+	}
+	require.NoError(t, w.OpenHome("bob"))
+	w.idle(t)
+	require.Len(t, w.app.requests("/events"), 1, "the URLs are those from before")
+
+	status, _ := w.sim(t, "urls", map[string]string{"events": good, "interactivity": "", "commands": "https://localhost"})
+	require.Equal(t, http.StatusOK, status)
 }
 
 // A program that uses a wrong path or method reads why, as after every other mistake.

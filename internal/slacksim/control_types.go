@@ -1,5 +1,10 @@
 package slacksim
 
+import (
+	"fmt"
+	"net/url"
+)
+
 // What the routes of the control API take and answer, beyond the types of
 // the methods behind them.
 type (
@@ -126,3 +131,21 @@ type (
 		Version uint64 `json:"version"`
 	}
 )
+
+// wrong returns which of the URLs is none.
+func (u URLs) wrong() error {
+	for _, one := range []struct{ name, value string }{
+		{"events", u.Events}, {"interactivity", u.Interactivity}, {"commands", u.Commands}, {"options", u.Options},
+	} {
+		if one.value != "" && !IsURL(one.value) {
+			return fmt.Errorf("%w: %s: %q is not an http or https URL", ErrBadInput, one.name, one.value)
+		}
+	}
+	return nil
+}
+
+// IsURL reports whether a text is a URL at which an app can listen: absolute, http or https.
+func IsURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
