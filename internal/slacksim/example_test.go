@@ -2,10 +2,8 @@ package slacksim_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 
 	"github.com/slack-go/slack"
 
@@ -21,10 +19,7 @@ func Example() {
 	api := slack.New(sim.BotToken(), slack.OptionAPIURL(srv.URL+"/api/"))
 
 	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // a real app checks the signature here
-		form, _ := url.ParseQuery(string(body))
-		r.Form = form
-		click, _ := slack.InteractionCallbackParse(r)
+		click, _ := slack.InteractionCallbackParse(r) // a real app checks the signature first
 		_, _, _, _ = api.UpdateMessage(click.Channel.ID, click.Message.Timestamp,
 			slack.MsgOptionText("Approved by "+click.User.Name, false), slack.MsgOptionBlocks([]slack.Block{}...))
 	}))
