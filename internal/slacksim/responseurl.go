@@ -73,6 +73,11 @@ func (s *responder) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer)
 }
 
+// gone reports whether there is no original, or it was deleted.
+func (u *responseURL) gone() bool {
+	return u.original == nil || u.original.subtype == "tombstone" || u.channel.find(u.original.ts) == nil
+}
+
 // respond does what one post asks for. The caller holds mu.
 func (s *responder) respond(u *responseURL, body []byte) (status int, answer string) {
 	switch {
@@ -97,7 +102,7 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 	}
 	c := &call{args: args{values: o, json: true}}
 	if c.bool("delete_original") {
-		if u.original == nil || u.channel.find(u.original.ts) == nil {
+		if u.gone() {
 			return http.StatusNotFound, "message_not_found"
 		}
 		u.uses++
@@ -115,7 +120,7 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 		return http.StatusBadRequest, "no_text"
 	}
 	if c.bool("replace_original") {
-		if u.original == nil || u.channel.find(u.original.ts) == nil {
+		if u.gone() {
 			return http.StatusNotFound, "message_not_found"
 		}
 		u.uses++

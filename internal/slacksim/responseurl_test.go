@@ -91,6 +91,24 @@ func TestResponseURLReplacesAndDeletesTheOriginal(t *testing.T) {
 	require.Empty(t, seen)
 }
 
+// A deleted message that has replies leaves a tombstone, which is not the original any more.
+func TestResponseURLDoesNotReachADeletedOriginal(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	ts, u := w.clicked(t)
+	_, err := w.PostAs(slacksim.Post{User: "alice", Channel: "ops", Text: "why?", ThreadTS: ts})
+	require.NoError(t, err)
+	require.Equal(t, true, w.call(t, "chat.delete", map[string]any{"channel": "C0OPS", "ts": ts})["ok"])
+	for _, body := range []string{`{"replace_original":true,"text":"Approved by Bob"}`, `{"delete_original":true}`} {
+		status, answer := respond(t, u, body)
+		require.Equal(t, 404, status, body)
+		require.Equal(t, "message_not_found", answer)
+	}
+	seen, err := w.Messages("alice", "ops", "")
+	require.NoError(t, err)
+	require.Equal(t, "This message was deleted.", seen[0].Text)
+	require.Equal(t, "tombstone", seen[0].Subtype)
+}
+
 func TestResponseURLReplacesEphemeralMessages(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	answer := w.call(t, "chat.postEphemeral", map[string]any{"channel": "C0OPS", "user": "U0BOB", "text": "x", "blocks": message(approveButtons)["blocks"]})
