@@ -126,8 +126,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 		next.text = k.text
 	}
 	if k.gave.blocks || k.text != "" { // a text alone takes the place of the blocks
-		next.earlier = append(slices.Clone(next.earlier), next.blocks)
-		next.blocks = storedBlocks(k.blocks)
+		next.redraw(k.blocks)
 	}
 	if k.gave.attachments {
 		next.attachments = k.attachments

@@ -268,6 +268,30 @@ func TestClicksNeedAPersonWhoSeesTheElement(t *testing.T) {
 	require.Empty(t, w.app.requests("/interactivity"))
 }
 
+// A person may click a button that the app took away before the change reached their
+// screen, whichever way the app took.
+func TestAClickMayCrossAnEdit(t *testing.T) {
+	for name, edit := range map[string]func(w *workspace, t *testing.T, ts, url string){
+		"chat.update": func(w *workspace, t *testing.T, ts, _ string) {
+			w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "Approved by Bob"})
+		},
+		"response_url": func(_ *workspace, t *testing.T, _, url string) {
+			respond(t, url, `{"replace_original":true,"text":"Approved by Bob"}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkspace(t, slacksim.Config{})
+			ts, url := w.clicked(t)
+			edit(w, t, ts, url)
+			in := click(ts, "approve")
+			in.User = "carol"
+			_, err := w.Click(in)
+			require.NoError(t, err)
+			require.Equal(t, "Approved by Bob", dig(t, w.app.last(t, "/interactivity").payload(t), "message", "text"))
+		})
+	}
+}
+
 func TestClickWithoutAnInteractivityURL(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, approveButtons)

@@ -126,7 +126,8 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 		u.uses++
 		m := u.original
 		before := s.payloads.messageJSON(u.channel, m, true)
-		m.text, m.blocks, m.attachments = k.text, storedBlocks(k.blocks), k.attachments // its visibility never changes
+		m.text, m.attachments = k.text, k.attachments // its visibility never changes
+		m.redraw(k.blocks)
 		m.edited = object{"user": u.in.botUser, "ts": s.nextTS()}
 		s.changed()
 		s.events.tellOfApp(u.channel, m, "message_changed", before)

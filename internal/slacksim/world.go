@@ -146,6 +146,12 @@ type message struct {
 	stream       *streamed                               // a message that is, or was, streamed
 }
 
+// redraw replaces the blocks and keeps the old ones for screens that have not caught up.
+func (m *message) redraw(blocks []any) {
+	m.earlier = append(slices.Clone(m.earlier), m.blocks)
+	m.blocks = storedBlocks(blocks)
+}
+
 // enter keeps what a person chose or typed in the message.
 func (m *message) enter(person, blockID, actionID string, state object) {
 	if m.entered == nil {
