@@ -76,8 +76,8 @@ func (s control) table() []ControlRoute {
 			return Done{}, err
 		}),
 		acting("/sim/clock", func(in Ticking) (Clock, error) {
-			if in.AdvanceMS < 0 {
-				return Clock{}, fmt.Errorf("%w: the clock does not go back", ErrBadInput)
+			if in.AdvanceMS < 0 || in.AdvanceMS > maxMS {
+				return Clock{}, fmt.Errorf("%w: the clock moves forward, by at most %d ms at once", ErrBadInput, maxMS)
 			}
 			s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
 			return Clock{Now: s.clock.now().Unix()}, nil

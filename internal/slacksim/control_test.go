@@ -37,9 +37,25 @@ func TestTheControlAPIRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"home", `{"user":"gone"}`, 403},
 		{"home", `{"user":"countersign"}`, 403},
 		{"clock", `{"advance_ms":-1}`, 400},
+		{"clock", `{"advance_ms":9223372036855}`, 400}, // as a time.Duration it is negative
+		{"clock", `{"advance_ms":9223372036854775807}`, 400},
+		{"clock", `{"advance_ms":31622400000}`, 200},
 		{"clock?advance_ms=60000", `{}`, 400},
 		{"faults", `{"next":[{"status":42}]}`, 400},
 		{"faults", `{"next":[{"method":"chat.post","status":429}]}`, 400},
+		{"faults", `{"next":[{"status":429,"retry_after":-1}]}`, 400},
+		{"faults", `{"bad_signatures":-1}`, 400},
+		{"faults", `{"duplicate_deliveries":-1}`, 400},
+		{"faults", `{"envelope_delay_ms":-1}`, 400},
+		{"faults", `{"outage_ms":-1}`, 400},
+		{"faults", `{"outage_ms":9223372036854775807}`, 400},
+		{"faults", `{"chaos":{"limited":20}}`, 400}, // a share, and no percentage
+		{"faults", `{"chaos":{"lost_reply":-0.1}}`, 400},
+		{"faults", `{"chaos":{"limited":0.5,"failed":0.5,"lost_reply":0.1}}`, 400},
+		{"faults", `{"chaos":{"duplicated":1.1}}`, 400},
+		{"faults", `{"chaos":{"event_delay_ms":-1}}`, 400},
+		{"faults", `{"skew_seconds":-600,"outage_ms":1,"chaos":{"limited":0.7,"failed":0.2,"lost_reply":0.1,"duplicated":1}}`, 200},
+		{"faults", `{}`, 200},
 		{"faults", `{"next":[{"method":"response_url","status":503},{"status":429}]}`, 200},
 	} {
 		status, answer := w.sim(t, c.path, json.RawMessage(c.in))

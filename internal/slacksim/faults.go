@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -51,7 +52,41 @@ func (f Faults) wrong() error {
 			return fmt.Errorf("%w: %d is not the status of an answer", ErrBadInput, one.Status)
 		case one.Method != "" && one.Method != "response_url" && methods[one.Method] == nil:
 			return fmt.Errorf("%w: there is no method %q", ErrBadInput, one.Method)
+		case one.RetryAfter < 0:
+			return fmt.Errorf("%w: retry_after is negative", ErrBadInput)
 		}
+	}
+	chaos := cmp.Or(f.Chaos, &Chaos{})
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"duplicate_deliveries", f.DuplicateDeliveries}, {"bad_signatures", f.BadSignatures},
+		{"envelope_delay_ms", f.EnvelopeDelayMS}, {"outage_ms", f.OutageMS}, {"event_delay_ms", chaos.EventDelay},
+	} {
+		if n.value < 0 || int64(n.value) > maxMS {
+			return fmt.Errorf("%w: %s is not from 0 to %d", ErrBadInput, n.name, maxMS)
+		}
+	}
+	return chaos.wrong()
+}
+
+// maxMS is the longest time that a request can ask for, in milliseconds: a year.
+const maxMS int64 = 366 * 24 * 60 * 60 * 1000
+
+func (c Chaos) wrong() error {
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{
+		{"limited", c.Limited}, {"failed", c.Failed}, {"lost_reply", c.LostReply}, {"duplicated", c.Duplicated},
+	} {
+		if share.value < 0 || share.value > 1 {
+			return fmt.Errorf("%w: %s is a share, from 0 to 1", ErrBadInput, share.name)
+		}
+	}
+	if c.Limited+c.Failed+c.LostReply > 1+1e-9 { // their sum is rounded
+		return fmt.Errorf("%w: limited, failed and lost_reply are more than 1 together", ErrBadInput)
 	}
 	return nil
 }
