@@ -107,7 +107,7 @@ func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	}
 	m := ch.find(c.str("ts"))
 	switch {
-	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
+	case m == nil || m.visibleTo != "" || m.subtype == tombstone:
 		return nil, fail("message_not_found")
 	case ch.Archived:
 		return nil, fail("is_inactive")
@@ -156,15 +156,12 @@ func (s *chatAPI) chatDelete(c *call) (object, *failure) {
 	}
 	m := ch.find(c.str("ts"))
 	switch {
-	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
+	case m == nil || m.visibleTo != "" || m.subtype == tombstone:
 		return nil, fail("message_not_found")
 	case m.app != c.in:
 		return nil, fail("cant_delete_message")
 	}
-	before, deleted := s.payloads.messageJSON(ch, m, true), *m
-	ch.drop(m)
-	s.changed()
-	s.events.tellOfApp(ch, &deleted, "message_deleted", before)
+	s.messages.remove(ch, m)
 	return object{"channel": ch.ID, "ts": c.str("ts")}, nil
 }
 

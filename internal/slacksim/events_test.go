@@ -324,3 +324,34 @@ func TestAppsHearOfTheirOwnMessages(t *testing.T) {
 	w.idle(t)
 	require.Len(t, w.app.requests("/events"), before, "there is no event of an ephemeral message")
 }
+
+// A deleted message that has replies becomes a tombstone, and the app hears of that change.
+func TestADeletedRootOfAThreadIsChanged(t *testing.T) {
+	for name, deletes := range map[string]func(w *workspace, t *testing.T, ts, url string){
+		"chat.delete": func(w *workspace, t *testing.T, ts, _ string) {
+			require.Equal(t, true, w.call(t, "chat.delete", map[string]any{"channel": "C0OPS", "ts": ts})["ok"])
+		},
+		"response_url": func(_ *workspace, t *testing.T, _, url string) {
+			status, _ := respond(t, url, `{"delete_original":true}`)
+			require.Equal(t, 200, status)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkspace(t, slacksim.Config{Events: []string{"message.channels"}})
+			ts, url := w.clicked(t)
+			_, err := w.PostAs(slacksim.Post{User: "alice", Channel: "ops", Text: "why?", ThreadTS: ts})
+			require.NoError(t, err)
+			w.idle(t)
+			deletes(w, t, ts, url)
+			w.idle(t)
+			event := dig(t, decode(t, w.app.last(t, "/events").body), "event").(map[string]any)
+			require.Equal(t, "message_changed", event["subtype"])
+			require.NotContains(t, event, "deleted_ts")
+			require.Equal(t, "hello", dig(t, event, "previous_message", "text"))
+			left := dig(t, event, "message").(map[string]any)
+			require.Equal(t, []any{"tombstone", "USLACKBOT", "This message was deleted.", true, ts}, []any{
+				left["subtype"], left["user"], left["text"], left["hidden"], left["thread_ts"],
+			})
+		})
+	}
+}

@@ -29,6 +29,9 @@ func (s *payloads) messageJSON(c *channel, m *message, metadata bool) object {
 		}
 	}
 	set("subtype", m.subtype)
+	if m.subtype == tombstone {
+		o["hidden"] = true
+	}
 	set("username", m.username)
 	set("client_msg_id", m.clientID)
 	set("thread_ts", m.threadTS)

@@ -75,7 +75,7 @@ func (s *responder) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 
 // gone reports whether there is no original, or it was deleted.
 func (u *responseURL) gone() bool {
-	return u.original == nil || u.original.subtype == "tombstone" || u.channel.find(u.original.ts) == nil
+	return u.original == nil || u.original.subtype == tombstone || u.channel.find(u.original.ts) == nil
 }
 
 // respond does what one post asks for. The caller holds mu.
@@ -106,10 +106,7 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 			return http.StatusNotFound, "message_not_found"
 		}
 		u.uses++
-		before, deleted := s.payloads.messageJSON(u.channel, u.original, true), *u.original
-		u.channel.drop(u.original)
-		s.changed()
-		s.events.tellOfApp(u.channel, &deleted, "message_deleted", before)
+		s.messages.remove(u.channel, u.original)
 		return http.StatusOK, "ok"
 	}
 	k, f := c.contentOf()

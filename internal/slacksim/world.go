@@ -262,13 +262,16 @@ func (s *world) several(in *installation, people []*Person) (c *channel, existed
 	return c, false
 }
 
+// tombstone is the subtype of what stays of a deleted message with replies.
+const tombstone = "tombstone"
+
 // drop deletes a message; a thread keeps a tombstone as its root.
 func (c *channel) drop(m *message) {
 	if len(c.thread(m.ts)) == 0 {
 		c.remove(func(o *message) bool { return o == m })
 		return
 	}
-	*m = message{ts: m.ts, threadTS: m.ts, user: "USLACKBOT", subtype: "tombstone", text: "This message was deleted."}
+	*m = message{ts: m.ts, threadTS: m.ts, user: "USLACKBOT", subtype: tombstone, text: "This message was deleted."}
 }
 
 // named finds a channel that an installation can look at, by id, or by name

@@ -22,6 +22,22 @@ func (s *messages) store(c *channel, m *message) *message {
 	return m
 }
 
+// remove deletes a message of the app and tells the app: that it was deleted, or of one
+// with replies, that it was changed to a tombstone. The caller holds mu.
+//
+// https://github.com/42wim/matterbridge/issues/600
+// https://github.com/openclaw/openclaw/pull/22035
+func (s *messages) remove(c *channel, m *message) {
+	before := s.events.payloads.messageJSON(c, m, true)
+	c.drop(m)
+	s.changed()
+	kind := "message_deleted"
+	if m.subtype == tombstone {
+		kind = "message_changed"
+	}
+	s.events.tellOfApp(c, m, kind, before)
+}
+
 // settle clears the status of a thread in which the app wrote something.
 func (s *messages) settle(c *channel, m *message) {
 	if m.app == nil {
