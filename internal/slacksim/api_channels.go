@@ -130,6 +130,10 @@ var (
 	onlyPunctuation = regexp.MustCompile(`^[_-]+$`)
 )
 
+// conversationsCreate makes a channel and puts the bot into it. The app gets channel_created
+// of a public one, and member_joined_channel of its bot.
+//
+// https://api.slack.com/events/member_joined_channel
 func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 	name, private := c.str("name"), c.bool("is_private")
 	scopes := []string{"channels:manage", "channels:write"}
@@ -155,10 +159,10 @@ func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 		return nil, fail("name_taken")
 	}
 	ch := &channel{Channel: Channel{
-		ID: s.nextID("C"), Name: name, Private: private, Members: []string{c.in.botUser}, Team: team,
+		ID: s.nextID("C"), Name: name, Private: private, Team: team,
 	}, creator: c.in.botUser, created: s.clock.now().Unix()}
 	s.channels = append(s.channels, ch)
-	s.changed()
+	s.enter(ch, c.in.botUser, "")
 	answer := s.payloads.channelJSON(c.in, ch)
 	if !private {
 		created := maps.Clone(answer)

@@ -150,7 +150,15 @@ func TestChannelsAreCreatedAndPeopleInvited(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{"incident-42", slacksim.BotUser, true, false}, []any{ch.Name, ch.Creator, ch.IsMember, ch.IsPrivate})
 	w.idle(t)
-	created := dig(t, decode(t, w.app.last(t, "/events").body), "event", "channel").(map[string]any)
+	sent := map[any]map[string]any{}
+	for _, d := range w.app.requests("/events") {
+		event := dig(t, decode(t, d.body), "event").(map[string]any)
+		sent[event["type"]] = event
+	}
+	require.Len(t, sent, 2)
+	require.Equal(t, []any{slacksim.BotUser, ch.ID}, []any{sent["member_joined_channel"]["user"], sent["member_joined_channel"]["channel"]})
+	require.NotContains(t, sent["member_joined_channel"], "inviter")
+	created := dig(t, sent["channel_created"], "channel").(map[string]any)
 	require.Equal(t, []any{"incident-42", true, false}, []any{created["name"], created["is_channel"], created["is_private"]})
 	require.NotContains(t, created, "is_member", "the event is the same for everyone")
 	ch, err = w.api.InviteUsersToConversation(ch.ID, "U0BOB", "U0CAROL")
