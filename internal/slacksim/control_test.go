@@ -61,6 +61,10 @@ func TestTheControlAPIRefusesWhatItDoesNotKnow(t *testing.T) {
 		status, answer := w.sim(t, c.path, json.RawMessage(c.in))
 		require.Equal(t, c.want, status, "%s %s: %v", c.path, c.in, answer)
 	}
+	require.NoError(t, w.Archive("alice", "ops", true))
+	status, answer := w.sim(t, "join", json.RawMessage(`{"user":"gita","channel":"ops"}`))
+	require.Equal(t, 403, status, "nobody comes into an archived channel")
+	require.Contains(t, answer["error"], "C0OPS is archived")
 	resp, err := http.Post(w.url+"/sim/reload", "application/json", strings.NewReader(`{"user":"bob"} {"user":"alice"}`))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())

@@ -134,6 +134,8 @@ func (s *persons) Join(user, channel string) error {
 		return fmt.Errorf("%w: %s is of another workspace", ErrForbidden, p.Name)
 	case c.has(p.ID):
 		return nil
+	case c.Archived:
+		return fmt.Errorf("%w: %s is archived", ErrForbidden, c.ID)
 	}
 	c.Members = append(slices.Clone(c.Members), p.ID)
 	s.changed()
