@@ -46,7 +46,7 @@ func (s *oauthAPI) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	case q.Get("scope") == "":
 		http.Error(w, "slacksim has no user tokens: ask for scopes of the bot with scope, too", http.StatusBadRequest)
 		return
-	case err != nil || back.Host == "" || (back.Scheme != "http" && back.Scheme != "https"):
+	case err != nil || !IsURL(q.Get("redirect_uri")):
 		http.Error(w, "bad_redirect_uri", http.StatusBadRequest)
 		return
 	}
