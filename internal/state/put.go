@@ -67,21 +67,6 @@ func mayLeaveParked(r agentrun.Run) bool {
 	return r.Executor == "" && (r.Status == agentrun.RunQueued || r.Status == agentrun.RunFailed)
 }
 
-func putMessages(ch *change, p partition, a agentrun.Append) error {
-	values := make([]any, len(a.Messages))
-	for i, m := range a.Messages {
-		d, err := agentrun.EncodeMessage(m)
-		if err != nil {
-			return fmt.Errorf("encode message %d of %s: %w", a.At+i, a.Thread, err)
-		}
-		values[i] = pack(d)
-	}
-	k := p.messages(string(a.Thread))
-	ch.wantLen(k, a.At)
-	ch.rpush(k, values)
-	return nil
-}
-
 func putEntry(ch *change, p partition, e agentrun.Entry) error {
 	d, err := encodeEntry(e)
 	if err != nil {

@@ -39,40 +39,6 @@ func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 	return r, wrap(err, "load run %s", id)
 }
 
-// Messages implements [agentrun.Store]. A list that is shorter than to is
-// [approvals.ErrNotFound]: a run that cites missing messages must not continue.
-// A message that cannot be decoded is [agentrun.ErrUnreadable].
-func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int) ([]agentrun.Message, error) {
-	p, err := s.partitionOf(string(id))
-	if err != nil {
-		return nil, err
-	}
-	if from < 0 || to < from {
-		return nil, fmt.Errorf("%w: messages [%d, %d) of %s", approvals.ErrInvalid, from, to, id)
-	}
-	if from == to {
-		return nil, nil
-	}
-	raw, err := s.client.LRange(ctx, string(p.messages(string(id))), int64(from), int64(to)-1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("load messages of %s: %w", id, err)
-	}
-	if len(raw) != to-from {
-		return nil, fmt.Errorf("load messages [%d, %d) of %s: %w", from, to, id, approvals.ErrNotFound)
-	}
-	out := make([]agentrun.Message, len(raw))
-	for i, m := range raw {
-		text, err := unpack([]byte(m))
-		if err != nil {
-			return nil, fmt.Errorf("decode message %d of %s: %w: %w", from+i, id, agentrun.ErrUnreadable, err)
-		}
-		if out[i], err = agentrun.DecodeMessage(text); err != nil {
-			return nil, fmt.Errorf("decode message %d of %s: %w", from+i, id, err)
-		}
-	}
-	return out, nil
-}
-
 // Journal implements [agentrun.Store]. A run without entries has an empty one,
 // and an entry that cannot be decoded is [agentrun.ErrUnreadable].
 func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Entry, error) {
@@ -171,7 +137,7 @@ func putCommit(ch *change, p partition, w *dueChanges, c agentrun.Commit) error 
 		}
 	}
 	if c.Append != nil {
-		if err := putMessages(ch, p, *c.Append); err != nil {
+		if err := putMessages(ch, p, *c.Append, c.Opens); err != nil {
 			return err
 		}
 	}

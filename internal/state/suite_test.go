@@ -72,6 +72,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"timed":        timed,
 		"removals":     removals,
 		"converts":     converts,
+		"cites":        cites,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}
