@@ -26,7 +26,28 @@ func (s *Store) Memo(ctx context.Context, id, surface string) (data []byte, vers
 	if errors.Is(err, approvals.ErrNotFound) {
 		return nil, 0, nil
 	}
-	return data, version, wrap(err, "load memo %s of %s", surface, id)
+	return memoOf(surface, data), version, wrap(err, "load memo %s of %s", surface, id)
+}
+
+// packMemo returns what is stored of a memo. There are many of those of requests, so these
+// are packed, which older versions do not expect.
+func packMemo(p partition, surface string, data []byte) []byte {
+	if p.apart || !isOfRequests(surface) {
+		return data
+	}
+	return pack(data)
+}
+
+// memoOf returns the memo of what is stored. What cannot be unpacked is returned as it is:
+// the surface finds out that it cannot read it, and knows what to do then.
+func memoOf(surface string, stored []byte) []byte {
+	if !isOfRequests(surface) {
+		return stored
+	}
+	if data, err := unpack(stored); err == nil {
+		return data
+	}
+	return stored
 }
 
 // MemoVersion returns only the version of the memo, 0 if there is none. It tells whether
@@ -74,7 +95,7 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		done.wantVersion(doc, fieldVersion, drawn)
 		if none {
 			done.wantVersion(k, fieldVersion, 0)
-		} else if err := done.put(k, version, version+1, data); err != nil {
+		} else if err := done.put(k, version, version+1, packMemo(p, surface, data)); err != nil {
 			return err
 		}
 		w := newDueChanges(s, p, done)
@@ -128,7 +149,7 @@ func (s *Store) MemoParts(ctx context.Context, id, surface string) (data []byte,
 		}
 	}
 	version, err = parseVersion(fields[fieldVersion])
-	return []byte(fields[fieldDoc]), parts, version, wrap(err, "load memo %s of %s", surface, id)
+	return memoOf(surface, []byte(fields[fieldDoc])), parts, version, wrap(err, "load memo %s of %s", surface, id)
 }
 
 // ChangeMemo stores a memo and its parts like CommitMemo.
@@ -171,11 +192,11 @@ func (s *Store) RevertMemo(ctx context.Context, id, surface string, is, to []byt
 
 // replaceMemo stores the bytes to if the memo has this version and holds exactly the bytes is.
 func (s *Store) replaceMemo(ctx context.Context, id, surface string, is, to []byte, version int64) error {
-	ch, k, _, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: to})
+	ch, k, p, err := s.memoChange(agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: to})
 	if err != nil {
 		return err
 	}
-	ch.wantField(k, fieldDoc, string(is))
+	ch.wantField(k, fieldDoc, string(packMemo(p, surface, is)))
 	return wrap(s.apply(ctx, ch), "revert memo %s of %s", surface, id)
 }
 
@@ -207,7 +228,7 @@ func putMemo(ch *change, p partition, m agentrun.MemoChange) error {
 	if m.Version > 0 && slices.Contains(namesOfRuns, m.Surface) {
 		ch.persist(k) // it may have been left to expire with another run
 	}
-	if err := ch.put(k, m.Version, m.Version+1, m.Data); err != nil {
+	if err := ch.put(k, m.Version, m.Version+1, packMemo(p, m.Surface, m.Data)); err != nil {
 		return err
 	}
 	if m.Surface == digestMemo {

@@ -27,6 +27,11 @@ var (
 	namesOfRuns = []string{"intake-print", "intake-external", "intake-key"}
 )
 
+// isOfRequests reports whether there are memos of the surface beside each request.
+func isOfRequests(surface string) bool {
+	return slices.Contains(memosOfBatches, surface) || slices.Contains(memosOfRuns, surface) || slices.Contains(namesOfRuns, surface)
+}
+
 // The kinds of work on a run and on a batch. While there is some, or some is parked,
 // the document stays.
 var (
