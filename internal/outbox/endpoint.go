@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -23,8 +24,10 @@ const (
 // endpoint is disabled now.
 func (o *Outbox) learn(ctx context.Context, id string, m stored, outcome webhook.Outcome, next webhook.Attempts) (disabled bool, err error) {
 	now := o.c.Now().UTC()
+	before := false
 	err = o.changeEndpoint(ctx, id, m.Agent, m.Endpoint, func(e *endpoint) bool {
-		disabled = !e.DisabledAt.IsZero()
+		before = !e.DisabledAt.IsZero()
+		disabled = before
 		switch {
 		case disabled:
 			return false
@@ -46,6 +49,10 @@ func (o *Outbox) learn(ctx context.Context, id string, m stored, outcome webhook
 		}
 		return false
 	})
+	if err == nil && disabled && !before {
+		o.c.Log.LogAttrs(ctx, slog.LevelError, "a webhook is disabled; bot admin enable sends what waits for it",
+			slog.String("agent", m.Agent), slog.String("webhook", m.Endpoint), slog.String("reason", outcome.Reason))
+	}
 	return disabled, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +61,7 @@ func TestAnEndpointThatTakesNothingFor75HoursIsDisabledAndPeopleAreToldOnce(t *t
 		Agent: "claude", Endpoint: "ci", Reason: "The receiver answered 500.",
 	}}, w.told)
 	require.Zero(t, w.due(endpointsID))
+	require.Equal(t, 1, strings.Count(w.log.String(), `msg="a webhook is disabled; bot admin enable sends what waits for it" agent=claude webhook=ci reason="The receiver answered 500."`))
 
 	// What is new waits as well, and nothing is sent.
 	sent := len(w.hook.arrivals())

@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -94,6 +95,8 @@ type world struct {
 	urls    map[string]string // by the name of the endpoint
 	told    []outbox.Disabled
 	tellErr error
+	logger  *slog.Logger
+	log     bytes.Buffer
 }
 
 func newWorld(t *testing.T) *world {
@@ -102,6 +105,7 @@ func newWorld(t *testing.T) *world {
 		T: t, prefix: rand.Text(), hook: newReceiver(t), clock: statetest.NewClock(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)),
 		keys: []webhook.Secret{secret(t, 1)},
 	}
+	w.logger = slog.New(slog.NewTextHandler(io.MultiWriter(w.Output(), &w.log), nil))
 	w.urls = map[string]string{"ci": w.hook.URL}
 	u, err := url.Parse(w.hook.URL)
 	require.NoError(t, err)
@@ -122,7 +126,7 @@ func (w *world) open(store outbox.Store, sender outbox.Sender) *outbox.Outbox {
 	w.Helper()
 	o, err := outbox.New(outbox.Config{
 		Store: store, Sender: sender, Now: w.clock.Now, Endpoint: w.endpoint, Tell: w.tell,
-		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
+		Log: w.logger,
 	})
 	require.NoError(w, err)
 	return o

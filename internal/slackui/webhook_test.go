@@ -17,7 +17,7 @@ func TestTheChannelOfAnAgentIsToldThatItsWebhookIsDisabled(t *testing.T) {
 	require.Len(t, all, 1)
 	shown := strings.ReplaceAll(all[0].Shown(), "\n", "")
 	require.Contains(t, shown, "The webhook ci of the agent <!here> *claude* no longer gets messages. The receiver answered 500. Its messages wait.")
-	require.Contains(t, shown, "bot admin enable")
+	require.Contains(t, shown, "bot admin enable '<!here> *claude*' ci")
 
 	require.NoError(t, o.ui.Notices.WebhookDisabled(t.Context(), "C0NONE", "claude", "ci", "Gone."), "nobody is there to be told")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
@@ -13,12 +14,13 @@ import (
 // more messages, and why. A channel that takes no messages is not an error: that is
 // logged, and nobody is left to say it to.
 func (n *Notices) WebhookDisabled(ctx context.Context, channel, agent, webhook, reason string) error {
+	command := sayEnableCommand + shellWord(agent) + " " + shellWord(webhook)
 	agent, webhook, reason = blockkit.Brief(agent, 64), blockkit.Brief(webhook, 64), blockkit.Brief(reason, 200)
 	_, err := n.API.Post(ctx, channel, "", blockkit.ParagraphMessage(
-		sayTheWebhook+webhook+sayOfTheAgent+agent+sayNoLongerGets+reason+sayMessagesWait+sayEnableCommand+sayEnableFinished,
+		sayTheWebhook+webhook+sayOfTheAgent+agent+sayNoLongerGets+reason+sayMessagesWait+command+sayEnableFinished,
 		blockkit.Say(sayTheWebhook), blockkit.Styled(webhook, blockkit.Code), blockkit.Say(sayOfTheAgent),
 		blockkit.Styled(agent, blockkit.Bold), blockkit.Say(sayNoLongerGets), blockkit.Say(reason),
-		blockkit.Say(sayMessagesWait), blockkit.Styled(sayEnableCommand, blockkit.Code), blockkit.Say(sayEnableFinished),
+		blockkit.Say(sayMessagesWait), blockkit.Styled(command, blockkit.Code), blockkit.Say(sayEnableFinished),
 	))
 	if slackapi.HasCode(err, slackapi.Unreachable...) {
 		n.Log.WarnContext(ctx, "nobody can be told that a webhook is disabled",
@@ -29,4 +31,12 @@ func (n *Notices) WebhookDisabled(ctx context.Context, channel, agent, webhook, 
 		return fmt.Errorf("tell channel %s of a webhook: %w", channel, err)
 	}
 	return nil
+}
+
+// shellWord returns a name as one word of a command line.
+func shellWord(name string) string {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == "" {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }

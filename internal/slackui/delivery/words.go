@@ -41,7 +41,7 @@ const (
 	sayOfTheAgent     = " of the agent "
 	sayNoLongerGets   = " no longer gets messages. "
 	sayMessagesWait   = " Its messages wait. Once the receiver works again, an admin of Countersign can enable it with "
-	sayEnableCommand  = "bot admin enable"
+	sayEnableCommand  = "bot admin enable "
 	sayEnableFinished = "."
 )
 
