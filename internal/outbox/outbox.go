@@ -140,7 +140,9 @@ func (o *Outbox) send(ctx context.Context, m stored) (outcome webhook.Outcome, c
 	if !configured {
 		return webhook.Outcome{Kind: webhook.Retry, Reason: "The webhook is not in the configuration."}, false
 	}
-	return o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data, Trace: traceOf(m.Data)}), true
+	outcome = o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data, Trace: traceOf(m.Data)})
+	o.sending.attempted(m, outcome.Kind == webhook.Delivered)
+	return outcome, true
 }
 
 // claim returns a message that is due, which nobody else sends for the time of the

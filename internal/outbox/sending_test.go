@@ -84,6 +84,40 @@ func TestSeveralReceiversThatDoNotAnswerHoldNobodyElseUp(t *testing.T) {
 	require.Len(t, w.hook.arrivals(), 1+sending)
 }
 
+// However many receivers do not answer, once that is known of them, half of the workers are left
+// for the others.
+func TestReceiversThatDidNotAnswerLeaveWorkersForTheOthers(t *testing.T) {
+	w := newWorld(t)
+	s := stuck{w.sender, "/slow", make(chan struct{}), make(chan struct{})}
+	o := w.open(w.store, s)
+	w.hook.answers(500, "")
+	for i := range 20 {
+		name := fmt.Sprint("slow", i)
+		w.urls[name] = w.hook.URL + "/fails"
+		require.Error(t, o.Reconcile(t.Context(), w.put("first"+name, name)))
+		w.urls[name] = w.hook.URL + "/slow"
+	}
+	var working sync.WaitGroup
+	sending := 0
+	for i := range 20 {
+		id, waits := w.put(fmt.Sprint("then", i), fmt.Sprint("slow", i)), make(chan error, 1)
+		working.Go(func() { waits <- o.Reconcile(t.Context(), id) })
+		select {
+		case <-s.sends:
+			sending++
+		case err := <-waits:
+			require.Equal(t, time.Second, w.waitOf(err))
+		}
+	}
+	require.Equal(t, 8, sending)
+	w.hook.answers(200, "")
+	require.NoError(t, o.Reconcile(t.Context(), w.put("late", "ci")))
+	close(s.until)
+	working.Wait()
+	w.urls["slow0"] = w.hook.URL
+	require.NoError(t, o.Reconcile(t.Context(), w.put("again", "slow0")), "one that works again has its share again")
+}
+
 // What is counted is counted down, however an attempt ends.
 func TestMessagesThatFailDoNotUseTheirEndpointUp(t *testing.T) {
 	w := newWorld(t)
