@@ -98,6 +98,12 @@ func (a admin) enable(ctx context.Context, agent, name string) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
+	if a.configured && !slices.ContainsFunc(withConfigured(nil, a.remote), func(s outbox.Status) bool { return s.Agent == agent && s.Endpoint == name }) {
+		if err := a.unmessaged(ctx, o, agent, name); err != nil {
+			return done{}, fmt.Errorf("enable: %w", err)
+		}
+		return done{}, fmt.Errorf("enable: the webhook %q of the agent %q is not in the configuration, so nothing can be sent to it: add it again and restart the replicas first", name, agent)
+	}
 	waiting, err := o.Enable(ctx, agent, name)
 	if errors.Is(err, approvals.ErrNotFound) {
 		err = a.unmessaged(ctx, o, agent, name)

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -184,6 +185,14 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	require.Equal(t, "0 messages are due now; 2 wait for bot admin enable, because the webhook is disabled\n", h.admin("redeliver", string(second.ID)))
 	require.Contains(t, h.admin("deliveries", string(second.ID)), "waits for bot admin enable, because the webhook is disabled\n2 messages\n")
 	require.Len(t, h.messages(), 3)
+
+	text, err := os.ReadFile(h.o.Path)
+	require.NoError(t, err)
+	without := filepath.Join(filepath.Dir(h.o.Path), "without.yaml")
+	require.NoError(t, os.WriteFile(without, []byte(strings.Replace(string(text), "{name: ci,", "{name: cd,", 1)), 0o600))
+	err = run(t.Context(), []string{"admin", "enable", "claude", "ci", "--config", without}, h.o.Environ, io.Discard, io.Discard)
+	require.ErrorContains(t, err, `the webhook "ci" of the agent "claude" is not in the configuration`)
+	require.Contains(t, h.admin("webhooks"), "3 webhooks, 1 disabled\n", "nothing changed")
 
 	h.answers(http.StatusOK)
 	require.Equal(t, "enabled; 2 messages are due now\n", h.admin("enable", "claude", "ci"))
