@@ -246,9 +246,10 @@ func (a admin) known(ctx context.Context, id approvals.RunID) error {
 	if _, err := a.store.Run(ctx, id); !errors.Is(err, approvals.ErrNotFound) {
 		return err
 	}
-	return fmt.Errorf("run %q: %w: the id of a run, or of a request of a remote agent, looks like run-01-7f3a5c0e-…; bot admin list shows it, "+
-		"and so do \"View full\" on the card, the API and the log; a conversation that nobody has used for retention.threads is removed with its runs; "+
-		"bot admin run then tells what people decided in it", string(id), approvals.ErrNotFound)
+	if _, err := approvals.Partition(string(id)); err != nil {
+		return fmt.Errorf("run %q: %w: the id of a run, or of a request of a remote agent, looks like run-01-7f3a5c0e-…; bot admin list shows it", string(id), approvals.ErrNotFound)
+	}
+	return fmt.Errorf("run %q: %w: compare the id; bot admin list shows those of requests that wait, and bot admin facts --json those of all that people were asked about", string(id), approvals.ErrNotFound)
 }
 
 func (a admin) due() *state.Due { return state.NewDue(a.store, state.DueOptions{}) }
