@@ -80,7 +80,11 @@ func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	if cursor != "" {
 		more = ", and there are more"
 	}
-	fmt.Fprintf(&out, "%s%s\n", counted(len(rows), "request waits", "requests wait"), more)
+	which := ""
+	if doubt {
+		which = " with a call in doubt"
+	}
+	fmt.Fprintf(&out, "%s%s%s\n", counted(len(rows), "request waits", "requests wait"), which, more)
 	return a.say(out.String())
 }
 

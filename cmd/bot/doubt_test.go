@@ -136,7 +136,7 @@ func TestPeopleDecideWhenAServerDiesInACall(t *testing.T) {
 			require.ErrorContains(t, err, "continues it, and is deferred", "people are asked")
 			listed, err := w.admin("list", "--in-doubt")
 			require.NoError(t, err)
-			require.Regexp(t, `bank.pay pending \(rule [^)]+\), in doubt since \d{4}-.*\n1 request waits\n$`, listed)
+			require.Regexp(t, `bank.pay pending \(rule [^)]+\), in doubt since \d{4}-.*\n1 request waits with a call in doubt\n$`, listed)
 
 			b.set("mortal", false)
 			require.Empty(t, w.sim.click(bob, card, "", answer).VisibleError)
