@@ -69,12 +69,11 @@ func encodeMessage(m agentrun.Message, o *agentrun.OpenBatch) ([]byte, error) {
 			if !ok || len(call.Args) < citedFrom {
 				continue
 			}
-			for digest, stored := range o.Args {
-				if bytes.Equal(stored, call.Args) {
-					args[i], call.Args = digest, absent
-					r.Parts[i] = call
-					break
-				}
+			// No other key with the same bytes: what a preview says goes when its call is edited.
+			digest := approvals.DigestOf(o.Batch.ID, call.ToolCall)
+			if bytes.Equal(o.Args[digest], call.Args) {
+				args[i], call.Args = digest, absent
+				r.Parts[i] = call
 			}
 		}
 		m = r

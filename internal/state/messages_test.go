@@ -80,3 +80,45 @@ func cites(t *testing.T, c redis.UniversalClient) {
 	response.Parts[4] = agentrun.CallPart{ToolCall: approvals.ToolCall{ID: also.ID, Name: also.Name, Args: json.RawMessage(`{"countersign":"These arguments were removed with their request."}`)}}
 	require.Equal(t, messages, read())
 }
+
+// What a call would change may be, byte for byte, its arguments. It is removed when the call
+// is edited, and the message that made the call is read as before.
+func citesNoPreview(t *testing.T, c redis.UniversalClient) {
+	s, in := openStore(t, c, newClock().Now), ids{9}
+	thread := agentrun.Thread{ID: in.thread("t"), Messages: 1}
+	batch := in.batch("b")
+	opens := agentrun.OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
+	args := fmt.Appendf(nil, `{"path":"%0300d"}`, 1)
+	var asked []approvals.Deferral
+	var response agentrun.Response
+	for n := range 10 {
+		call := approvals.ToolCall{ID: approvals.ToolCallID(fmt.Sprint(n)), Name: "write_file", Args: args}
+		content := approvals.PreviewDigest(batch, call.ID, string(args))
+		opens.Args[content], opens.Args[approvals.DigestOf(batch, call)] = args, args
+		asked = append(asked, approvals.Deferral{
+			Call: call, Preview: approvals.Preview{Status: approvals.PreviewMade, Content: approvals.Content{Digest: content, Size: len(args)}},
+			Ask: approvals.Ask{Requirement: approvals.Requirement{Quorums: []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{"ann"}}}}}},
+		})
+		response.Parts = append(response.Parts, agentrun.CallPart{ToolCall: call})
+	}
+	b, events, err := approvals.Open(approvals.Batch{ID: batch, Run: in.run("r"), OpenedAt: start0}, asked, nil)
+	require.NoError(t, err)
+	opens.Batch, opens.Events = b, events
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{
+		Thread: &thread, Opens: &opens, Append: &agentrun.Append{Thread: thread.ID, Messages: []agentrun.Message{response}},
+	}))
+	for _, a := range b.Approvals {
+		edited := approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: json.RawMessage(`{"path":"other"}`)}
+		next, events, err := b.Apply(approvals.Amend{
+			Call: edited.ID, From: a.Call.Digest, Args: edited.Args, Ruling: approvals.Permit{}, By: approvals.Principal{User: "ann"}, At: start0,
+		})
+		require.NoError(t, err)
+		require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{
+			Before: b, Batch: next, Events: events, Args: map[approvals.Digest]json.RawMessage{approvals.DigestOf(batch, edited): edited.Args},
+		}))
+		b = next
+	}
+	got, err := s.Messages(t.Context(), thread.ID, 0, 1)
+	require.NoError(t, err)
+	require.Equal(t, []agentrun.Message{response}, got)
+}

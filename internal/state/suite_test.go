@@ -73,6 +73,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"removals":     removals,
 		"converts":     converts,
 		"cites":        cites,
+		"cites args":   citesNoPreview,
 		"packs memos":  packsMemos,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
