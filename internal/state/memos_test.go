@@ -19,7 +19,9 @@ func packsMemos(t *testing.T, c redis.UniversalClient) {
 	s, ctx := openStoreAt(t, c, newClock().Now, prefix), t.Context()
 	behind, ok := c.(*held)
 	older := ok && behind.apart
-	text := func(i int) []byte { return fmt.Appendf(nil, `{"n":%d,"calls":[%s{}]}`, i, strings.Repeat(`{"id":"call-1"},`, 50)) }
+	text := func(i int) []byte {
+		return fmt.Appendf(nil, `{"n":%d,"calls":[%s{}]}`, i, strings.Repeat(`{"id":"call-1"},`, 50))
+	}
 	for surface, packed := range map[string]bool{"intake": !older, "intake-external": !older, "cards": !older, "user": false, "home": false} {
 		id := approvals.NewID("run", 9, surface)
 		stored := func() string {
