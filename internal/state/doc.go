@@ -26,7 +26,8 @@
 //	key                      type    content                                  written by
 //	thread:<id>              hash    v version, d document, q the last        Commit
 //	                                 changes, r:<run> for each of its runs
-//	messages:<thread>        list    messages in PydanticAI's form            Commit, append only
+//	messages:<thread>        list    messages in PydanticAI's form, some      Commit, append only
+//	                                 without the arguments of their calls
 //	run:<id>                 hash    v, d, q, o owner's fence                 Commit
 //	journal:<run>            hash    v:<call>, d:<call> for each entry        Commit
 //	batch:<id>               hash    v, d, r its first requests               Commit, CommitBatch
@@ -76,8 +77,10 @@
 // every schema that was ever written decode for ever; testdata keeps them.
 //
 // Documents, messages, arguments and facts of 128 bytes or more are stored packed,
-// see packed.go. What was stored before they were is read as it is. What surfaces
-// remember is never packed.
+// see packed.go. What was stored before they were is read as it is. Of what surfaces
+// remember, only the memos beside a request are packed. A message does not have the
+// arguments that its batch has, see messages.go. Stores with the layout of older versions
+// have neither.
 //
 // # What it counts on
 //
