@@ -271,18 +271,20 @@ func TestClicksNeedAPersonWhoSeesTheElement(t *testing.T) {
 // A person may click a button that the app took away before the change reached their
 // screen, whichever way the app took.
 func TestAClickMayCrossAnEdit(t *testing.T) {
-	for name, edit := range map[string]func(w *workspace, t *testing.T, ts, url string){
-		"chat.update": func(w *workspace, t *testing.T, ts, _ string) {
+	for name, edit := range map[string]func(t *testing.T, w *workspace, ts, url string){
+		"chat.update": func(t *testing.T, w *workspace, ts, _ string) {
+			t.Helper()
 			w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "Approved by Bob"})
 		},
-		"response_url": func(_ *workspace, t *testing.T, _, url string) {
+		"response_url": func(t *testing.T, _ *workspace, _, url string) {
+			t.Helper()
 			respond(t, url, `{"replace_original":true,"text":"Approved by Bob"}`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkspace(t, slacksim.Config{})
 			ts, url := w.clicked(t)
-			edit(w, t, ts, url)
+			edit(t, w, ts, url)
 			in := click(ts, "approve")
 			in.User = "carol"
 			_, err := w.Click(in)

@@ -327,11 +327,13 @@ func TestAppsHearOfTheirOwnMessages(t *testing.T) {
 
 // A deleted message that has replies becomes a tombstone, and the app hears of that change.
 func TestADeletedRootOfAThreadIsChanged(t *testing.T) {
-	for name, deletes := range map[string]func(w *workspace, t *testing.T, ts, url string){
-		"chat.delete": func(w *workspace, t *testing.T, ts, _ string) {
+	for name, deletes := range map[string]func(t *testing.T, w *workspace, ts, url string){
+		"chat.delete": func(t *testing.T, w *workspace, ts, _ string) {
+			t.Helper()
 			require.Equal(t, true, w.call(t, "chat.delete", map[string]any{"channel": "C0OPS", "ts": ts})["ok"])
 		},
-		"response_url": func(_ *workspace, t *testing.T, _, url string) {
+		"response_url": func(t *testing.T, _ *workspace, _, url string) {
+			t.Helper()
 			status, _ := respond(t, url, `{"delete_original":true}`)
 			require.Equal(t, 200, status)
 		},
@@ -342,7 +344,7 @@ func TestADeletedRootOfAThreadIsChanged(t *testing.T) {
 			_, err := w.PostAs(slacksim.Post{User: "alice", Channel: "ops", Text: "why?", ThreadTS: ts})
 			require.NoError(t, err)
 			w.idle(t)
-			deletes(w, t, ts, url)
+			deletes(t, w, ts, url)
 			w.idle(t)
 			event := dig(t, decode(t, w.app.last(t, "/events").body), "event").(map[string]any)
 			require.Equal(t, "message_changed", event["subtype"])

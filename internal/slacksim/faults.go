@@ -61,8 +61,11 @@ func (f Faults) wrong() error {
 		name  string
 		value int
 	}{
-		{"duplicate_deliveries", f.DuplicateDeliveries}, {"bad_signatures", f.BadSignatures},
-		{"envelope_delay_ms", f.EnvelopeDelayMS}, {"outage_ms", f.OutageMS}, {"event_delay_ms", chaos.EventDelay},
+		{"duplicate_deliveries", f.DuplicateDeliveries},
+		{"bad_signatures", f.BadSignatures},
+		{"envelope_delay_ms", f.EnvelopeDelayMS},
+		{"outage_ms", f.OutageMS},
+		{"event_delay_ms", chaos.EventDelay},
 	} {
 		if n.value < 0 || int64(n.value) > maxMS {
 			return fmt.Errorf("%w: %s is not from 0 to %d", ErrBadInput, n.name, maxMS)

@@ -15,6 +15,7 @@ import (
 // The memos that there are beside each request are packed, and no others. Those that an
 // older version stored are read as they are.
 func packsMemos(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
 	prefix := prefix()
 	s, ctx := openStoreAt(t, c, newClock().Now, prefix), t.Context()
 	behind, ok := c.(*held)

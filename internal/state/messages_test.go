@@ -17,6 +17,7 @@ import (
 // is read as it was written. What is missing fails the reader, unless it was removed with
 // its batch.
 func cites(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
 	prefix := prefix()
 	s, in := openStoreAt(t, c, newClock().Now, prefix), ids{9}
 	key := func(rest string) string { return prefix + ":{p09}:" + rest }
@@ -45,8 +46,12 @@ func cites(t *testing.T, c redis.UniversalClient) {
 	messages := []agentrun.Message{
 		agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: string(asked.Args), At: start0}}, At: start0},
 		agentrun.Response{At: start0, Parts: []agentrun.ResponsePart{
-			agentrun.Text{Content: "I'll write both."}, agentrun.CallPart{ToolCall: asked, Rule: "files@1"}, agentrun.CallPart{ToolCall: permitted},
-			agentrun.CallPart{ToolCall: short}, agentrun.CallPart{ToolCall: also}, agentrun.ProviderCall{ToolCall: permitted, Output: "done"},
+			agentrun.Text{Content: "I'll write both."},
+			agentrun.CallPart{ToolCall: asked, Rule: "files@1"},
+			agentrun.CallPart{ToolCall: permitted},
+			agentrun.CallPart{ToolCall: short},
+			agentrun.CallPart{ToolCall: also},
+			agentrun.ProviderCall{ToolCall: permitted, Output: "done"},
 		}},
 	}
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{
@@ -84,6 +89,7 @@ func cites(t *testing.T, c redis.UniversalClient) {
 // What a call would change may be, byte for byte, its arguments. It is removed when the call
 // is edited, and the message that made the call is read as before.
 func citesNoPreview(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
 	s, in := openStore(t, c, newClock().Now), ids{9}
 	thread := agentrun.Thread{ID: in.thread("t"), Messages: 1}
 	batch := in.batch("b")
