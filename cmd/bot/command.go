@@ -8,7 +8,9 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/internal/config"
 )
@@ -78,6 +80,11 @@ func (in *call) do(ctx context.Context) error {
 	if len(in.words) == 0 || isHelp(in.words[0]) {
 		return in.help()
 	}
+	if in.words[0] == "help" && in.find("help") == nil { // a group has it as the program does
+		next := *in
+		next.words = append(slices.Clone(in.words[1:]), "--help")
+		return next.do(ctx)
+	}
 	at := slices.IndexFunc(in.words, func(w string) bool { return in.find(w) != nil })
 	if at < 0 || !strings.HasPrefix(in.words[0], "-") {
 		at = 0 // flags may stand before the name
@@ -105,8 +112,42 @@ func isHelp(word string) bool { return slices.Contains([]string{"-h", "-help", "
 // number is an argument that looks like a flag.
 var number = regexp.MustCompile(`^-[0-9]`)
 
+// A wordedValue is a flag whose errors say what it takes, where those of package flag
+// say "parse error".
+type wordedValue struct{ flag.Getter }
+
+// IsBoolFlag reports whether the flag may stand without a value.
+func (v wordedValue) IsBoolFlag() bool {
+	b, ok := v.Getter.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+// Set implements [flag.Value].
+func (v wordedValue) Set(value string) error {
+	err := v.Getter.Set(value)
+	if err == nil {
+		return nil
+	}
+	switch v.Get().(type) {
+	case bool:
+		return errors.New("it must be true or false")
+	case int:
+		if _, wrong := strconv.Atoi(value); errors.Is(wrong, strconv.ErrSyntax) {
+			return errors.New("it must be a whole number")
+		}
+	case time.Duration:
+		return errors.New("it must be a duration such as 30s, 5m or 24h")
+	}
+	return err
+}
+
 // parse reads the flags, wherever they stand, and returns the arguments.
 func (in *call) parse() ([]string, error) {
+	in.flags.VisitAll(func(f *flag.Flag) {
+		if v, ok := f.Value.(flag.Getter); ok {
+			f.Value = wordedValue{v}
+		}
+	})
 	var args []string
 	for rest := in.words; len(rest) > 0; {
 		if number.MatchString(rest[0]) {

@@ -55,7 +55,13 @@ func TestEveryCommandHasHelp(t *testing.T) {
 				columns[len(line)] = true
 			}
 			require.LessOrEqual(t, len(columns), 1, "the explanations are below each other")
-			for _, other := range [][]string{append(words, "-h"), append([]string{"help"}, words...)} {
+			others := [][]string{append(slices.Clone(words), "-h"), append([]string{"help"}, words...)}
+			if n := len(words); n > 0 && c.sub != nil {
+				others = append(others, append(slices.Clone(words), "help"))
+			} else if n > 1 {
+				others = append(others, append(slices.Clone(words[:n-1]), "help", words[n-1]))
+			}
+			for _, other := range others {
 				same, stderr, code := said(t, other...)
 				require.Zero(t, code)
 				require.Empty(t, stderr)
@@ -145,6 +151,11 @@ func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
 		{"version x", `takes no argument "x"`, "bot version --help"},
 		{"--version x", `takes no argument "x"`, "bot version --help"},
 		{"help nothing", `there is no command "nothing"`, "bot --help"},
+		{"admin help nothing", `there is no command "nothing"`, "bot admin --help"},
+		{"admin list --most x", `invalid value "x" for flag -most: it must be a whole number`, "bot admin list --help"},
+		{"admin list --most 99999999999999999999", `for flag -most: value out of range`, "bot admin list --help"},
+		{"admin list --json=x", `invalid boolean value "x" for -json: it must be true or false`, "bot admin list --help"},
+		{"hook ask --hold x", `invalid value "x" for flag -hold: it must be a duration such as 30s, 5m or 24h`, "bot hook ask --help"},
 	} {
 		out, stderr, code := said(t, strings.Fields(c.args)...)
 		if c.want == "" { // a group alone says what it has
