@@ -105,7 +105,8 @@ func (o *Outbox) messages(ctx context.Context, partition int, f func(id string, 
 // returns how many those are. It may be repeated.
 func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, err error) {
 	known := false
-	for n := range approvals.Partitions {
+	for i := range approvals.Partitions {
+		n := (homeOf(agent, name) + i) % approvals.Partitions // so that people are told if it is disabled again meanwhile
 		all, _, err := load[endpoints](ctx, o, endpointsID(n))
 		if err != nil {
 			return waiting, err

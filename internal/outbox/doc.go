@@ -14,7 +14,8 @@
 // known of the attempts to send each. In every partition one more memo has the
 // endpoints of its agents: whether they are disabled, and when they took a message
 // last. Both are work of their own ([Surface]): the first is due when a message is,
-// the second when people are to be told that an endpoint is disabled.
+// the second when people are to be told that an endpoint is disabled. Of an endpoint that
+// is disabled in several partitions, the memo of one, its home, says whether they were.
 //
 // # Disabled endpoints
 //

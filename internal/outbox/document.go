@@ -49,7 +49,7 @@ type endpoint struct {
 	SlowUntil  time.Time `json:"slow_until,omitzero"` // it asked for a pause
 	DisabledAt time.Time `json:"disabled_at,omitzero"`
 	Reason     string    `json:"reason,omitempty"` // why it is disabled, in a sentence
-	Told       bool      `json:"told,omitempty"`   // people were told
+	Told       bool      `json:"told,omitempty"`   // people were told; in the home of the endpoint, in whichever partition it is disabled
 	Telling    time.Time `json:"telling,omitzero"` // until then, a process is telling them
 	GivenUp    []string  `json:"given_up,omitempty"`
 }

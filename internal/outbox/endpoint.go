@@ -41,7 +41,7 @@ func (o *Outbox) learn(ctx context.Context, id string, m stored, outcome webhook
 			return false // it works, but not for this message
 		case next.State.DisablesEndpoint():
 			disabled = true
-			*e = endpoint{Agent: e.Agent, Name: e.Name, Delivered: e.Delivered, GivenUp: e.GivenUp, DisabledAt: now, Reason: outcome.Reason}
+			e.DisabledAt, e.Reason, e.SlowUntil = now, outcome.Reason, time.Time{}
 			return true
 		case outcome.Slow:
 			e.SlowUntil = now.Add(min(outcome.After, maxSlow))
@@ -92,9 +92,7 @@ func (o *Outbox) changeEndpoint(ctx context.Context, id, agent, name string, cha
 // telling is how long a process has to tell people of an endpoint.
 const telling = 30 * time.Second
 
-// tell tells people of the endpoints of a partition that are disabled, each once. If
-// the process dies after they were told and before that is recorded, they are told
-// again.
+// tell tells people of the endpoints of a partition that are disabled.
 func (o *Outbox) tell(ctx context.Context, id string) error {
 	for ctx.Err() == nil {
 		var claimed endpoint
@@ -117,22 +115,67 @@ func (o *Outbox) tell(ctx context.Context, id string) error {
 		if err != nil || claimed.Name == "" {
 			return err
 		}
-		err = o.c.Tell(ctx, Disabled{Agent: claimed.Agent, Endpoint: claimed.Name, Reason: claimed.Reason})
+		if home := endpointsID(homeOf(claimed.Agent, claimed.Name)); home != id {
+			err = o.tellFor(ctx, home, claimed)
+		} else {
+			err = o.c.Tell(ctx, claimed.disabled())
+		}
 		if err != nil {
 			return err // the claim is the pause before the next attempt
 		}
-		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		err = o.changeEndpoint(settling, id, claimed.Agent, claimed.Name, func(e *endpoint) bool {
-			if !e.Telling.Equal(claimed.Telling) {
-				return false
-			}
-			e.Told, e.Telling = true, time.Time{}
-			return true
-		})
-		cancel()
-		if err != nil {
+		if err = o.told(ctx, id, claimed); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// tellFor tells people of an endpoint that is disabled in another partition than its home,
+// in whose memo it claims and records that: it can be disabled in every partition, and
+// people are told once until it is enabled. If the process dies after they were told and
+// before that is recorded, they are told again.
+func (o *Outbox) tellFor(ctx context.Context, home string, e endpoint) error {
+	var told bool
+	var busy time.Duration
+	err := o.changeEndpoint(ctx, home, e.Agent, e.Name, func(at *endpoint) bool {
+		now := o.c.Now().UTC()
+		told, busy = at.Told, at.Telling.Sub(now)
+		if told || busy > 0 {
+			return false
+		}
+		at.Telling = now.Add(telling)
+		e.Telling = at.Telling
+		return true
+	})
+	switch {
+	case err != nil || told:
+		return err
+	case busy > 0:
+		return &waitError{busy}
+	}
+	if err := o.c.Tell(ctx, e.disabled()); err != nil {
+		return err
+	}
+	return o.told(ctx, home, e)
+}
+
+// told records that people were told of an endpoint, unless it was enabled meanwhile or
+// another process has taken that over.
+func (o *Outbox) told(ctx context.Context, id string, claimed endpoint) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return o.changeEndpoint(ctx, id, claimed.Agent, claimed.Name, func(e *endpoint) bool {
+		if !e.Telling.Equal(claimed.Telling) {
+			return false
+		}
+		e.Told, e.Telling = true, time.Time{}
+		return true
+	})
+}
+
+// homeOf is the partition whose memo says whether people were told of the endpoint.
+func homeOf(agent, name string) int { return approvals.PartitionOf(Surface, agent, name) }
+
+func (e endpoint) disabled() Disabled {
+	return Disabled{Agent: e.Agent, Endpoint: e.Name, Reason: e.Reason}
 }

@@ -115,6 +115,98 @@ func TestAnEndpointIsListedOnceForAllPartitions(t *testing.T) {
 	require.Equal(t, 1, list[0].Waiting)
 }
 
+// everywhere puts a message about a request in each partition, and returns the ids of both.
+func (w *world) everywhere(unique string) (requests, memos []string) {
+	w.Helper()
+	for n := range approvals.Partitions {
+		requests = append(requests, approvals.NewID("run", n, unique))
+		memos = append(memos, approvals.NewID("webhooks", n, "endpoints"))
+		require.NoError(w, w.Put(w.Context(), requests[n], message("ci")))
+	}
+	return requests, memos
+}
+
+// Calls of other agents are in every partition, and so are messages about them. People
+// have one webhook.
+func TestPeopleAreToldOnceOfAnEndpointThatIsDisabledInEveryPartition(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusGone, "")
+	requests, memos := w.everywhere("a")
+	fail := func(n int) {
+		require.Error(t, w.Reconcile(t.Context(), requests[n]))
+		require.NoError(t, w.Reconcile(t.Context(), memos[n]))
+		require.Zero(t, w.due(memos[n]))
+	}
+	for n := range requests {
+		fail(n)
+	}
+	require.Len(t, w.hook.arrivals(), 64)
+	require.Len(t, w.told, 1)
+
+	_, err := w.Enable(t.Context(), "claude", "ci")
+	require.NoError(t, err)
+	for n := range requests {
+		fail(len(requests) - 1 - n)
+	}
+	require.Len(t, w.told, 2, "and of the next time")
+}
+
+// Whoever else finds the endpoint disabled while someone is telling people waits for how
+// that ends.
+func TestPeopleAreToldByAnotherPartitionIfTheFirstOneCouldNot(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusGone, "")
+	requests, memos := w.everywhere("a")
+	for _, id := range requests {
+		require.Error(t, w.Reconcile(t.Context(), id))
+	}
+	w.tellErr = errors.New("slack is away")
+	require.ErrorIs(t, w.Reconcile(t.Context(), memos[3]), w.tellErr)
+	w.tellErr = nil
+	for n := range memos {
+		require.Equal(t, 30*time.Second, w.waitOf(w.Reconcile(t.Context(), memos[n])), n)
+	}
+	require.Empty(t, w.told)
+	w.clock.Advance(30 * time.Second)
+	for n := range memos {
+		require.NoError(t, w.Reconcile(t.Context(), memos[len(memos)-1-n]))
+	}
+	require.Len(t, w.told, 1)
+}
+
+// People are told again at worst, and never not at all.
+func TestPeopleAreToldWhereverTheProcessDies(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusGone, "")
+	requests, memos := w.everywhere("a")
+	for n := range requests {
+		require.Error(t, w.Reconcile(t.Context(), requests[n]))
+	}
+	for commits := range int64(6) {
+		dying := &dyingStore{Store: w.store}
+		dying.left.Store(commits)
+		before := len(w.told)
+		err := w.open(dying, w.sender).Reconcile(t.Context(), memos[3])
+		if commits < 5 {
+			require.ErrorIs(t, err, errKilled)
+		} else {
+			require.NoError(t, err)
+		}
+		w.clock.Advance(time.Minute)
+		for n := range memos {
+			require.NoError(t, w.Reconcile(t.Context(), memos[n]))
+		}
+		told := len(w.told) - before
+		require.GreaterOrEqual(t, told, 1, "killed after %d commits", commits)
+		require.LessOrEqual(t, told, 2)
+		_, err = w.Enable(t.Context(), "claude", "ci")
+		require.NoError(t, err)
+		for n := range requests {
+			require.Error(t, w.Reconcile(t.Context(), requests[n]))
+		}
+	}
+}
+
 // It works, and one message is refused by it: the message is given up, and the
 // operator can have it sent again.
 func TestAMessageThatAWorkingEndpointNeverTakesIsGivenUp(t *testing.T) {
