@@ -91,11 +91,14 @@ func open(path string, enough <-chan time.Time) (*os.File, error) {
 		return o.file, o.err
 	case <-enough:
 	}
-	// While the pipe is open for both, the system opens it for reading at once.
+	// While the pipe is open for both, the system opens it for reading at once. If it is not
+	// there any more, it is left alone: its place may have been taken by a file.
 	if both, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0); err == nil { //nolint:gosec // the operator names the file
 		defer func() { _ = both.Close() }()
-		if o := <-done; o.err == nil {
-			_ = o.file.Close()
+		if now, err := both.Stat(); err == nil && os.SameFile(is, now) {
+			if o := <-done; o.err == nil {
+				_ = o.file.Close()
+			}
 		}
 	}
 	return nil, fmt.Errorf("%s is a named pipe, and nothing writes to it", path)

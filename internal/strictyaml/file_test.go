@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,26 @@ func TestANamedPipeThatNobodyWritesIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-written)
 	require.Equal(t, "a: 1\n", string(text))
+}
+
+// The end of the wait for a pipe does not depend on what is in its place by then. Whether the
+// pipe was opened before it was replaced differs from one time to the next.
+func TestANamedPipeThatIsReplacedIsNotWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	for range 20 {
+		require.NoError(t, syscall.Mkfifo(path, 0o600))
+		enough, read := make(chan time.Time), make(chan struct{})
+		go func() {
+			defer close(read)
+			_, _ = readFile(path, enough, silence)
+		}()
+		runtime.Gosched()
+		require.NoError(t, os.WriteFile(path+".new", []byte("a: 1\n"), 0o600))
+		require.NoError(t, os.Rename(path+".new", path))
+		close(enough)
+		<-read
+		require.NoError(t, os.Remove(path))
+	}
 }
 
 // A program can hold a pipe open for as long as it runs.
