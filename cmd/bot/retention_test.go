@@ -99,7 +99,7 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 
 	var out, logged bytes.Buffer
 	err = run(context.Background(), []string{"admin", "run", string(first) + "0", "--config", f.o.Path}, f.o.Environ, &out, &logged)
-	require.ErrorContains(t, err, "the id of a run", "nobody asked about it")
+	require.ErrorContains(t, err, "not found: compare the id", "nobody asked about it")
 }
 
 // runIn returns a run of the store.
