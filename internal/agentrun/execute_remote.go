@@ -11,7 +11,10 @@ import (
 
 // nowAsksMessage is the result of a call that needed nobody when it was asked
 // about, and does now.
-const nowAsksMessage = "The policy has changed: this call needs approval now. It was not run. Make the same call again to ask for it."
+const nowAsksMessage = "The policy has changed: this call needs approval now. " + sameCallMessage
+
+// sameCallMessage says how the caller has people asked about a call of [Runner.Execute].
+const sameCallMessage = "It was not run. Make the same call again to ask for it."
 
 // An Executed is how far the execution of a remote request is.
 type Executed struct {

@@ -149,6 +149,52 @@ func TestThePolicyMayStillRefuseAClaimedCall(t *testing.T) {
 	}
 }
 
+// An approval is for the definition of the tool by which people were asked, also if it was
+// claimed, and its execution began, before another definition was accepted.
+func TestAClaimedCallWhoseToolIsDefinedOtherwiseByNowIsNotExecuted(t *testing.T) {
+	for name, begun := range map[string]bool{"not begun": false, "begun, and safe to repeat": true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, _ := claimable(t, true)
+			plain := w.does("plain", agentrun.KindFunction)
+			plain.spec.Definition, plain.spec.Effect = "first", agentrun.EffectIdempotent
+			w.agent.Tools = []agentrun.Tool{plain}
+			q, err := w.executing(w.store).Submit(t.Context(), agentrun.RemoteRequest{
+				Executor: "client", Key: "defined", Agent: "ops", Requester: "alice", Channel: "C1",
+				Calls: []agentrun.RemoteCall{{ToolCall: approvals.ToolCall{ID: "c", Name: "plain", Args: []byte(`{"x":1}`)}, Definition: "first"}},
+			})
+			require.NoError(t, err)
+			w.decide(q.Batch.ID, "c", approvals.Approve, "")
+			if begun {
+				m := &mortal{hooked: w.store}
+				w.store.before = func(_ int, c agentrun.Commit) error {
+					if len(c.Entries) > 0 && c.Entries[0].State == agentrun.EntryFinished {
+						return errKilled
+					}
+					return nil
+				}
+				_, err := w.executing(m).Execute(t.Context(), q.Run.ID)
+				require.ErrorIs(t, err, errKilled)
+				w.store.before, w.now = nil, func() time.Time { return epoch.Add(time.Hour) }
+			}
+			before := w.executed()
+			plain.spec.Definition = "second"
+			e, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+			require.NoError(t, err)
+			require.Equal(t, before, w.executed(), name)
+			if begun {
+				require.Equal(t, agentrun.RunDeferred, e.Status, "people decide about the doubt")
+				require.Equal(t, "second", w.batch(w.run(e.Run).Deferred).Approvals[0].Definition)
+				return
+			}
+			require.Equal(t, agentrun.RunCompleted, e.Status)
+			require.Equal(t, []string{`c denied: "The definition of this tool has changed since the call was approved. It was not run. Make the same call again to ask for it."`},
+				brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}}))
+			a, _ := w.batch(q.Batch.ID).Approval("c")
+			require.Equal(t, approvals.NotRun, a.Execution.State)
+		})
+	}
+}
+
 func TestAnOpenRequestIsNotExecuted(t *testing.T) {
 	w := newWorld(t)
 	w.policy.by = map[string]approvals.Ruling{"plain": approvals.Ask{Requirement: signedBy("bob")}}

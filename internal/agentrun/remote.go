@@ -46,6 +46,8 @@ type RemoteCall struct {
 	WriteOnly []string        // JSON pointers of arguments that people see as a length only
 	Place     approvals.Place // where it would run
 	Reason    string          // what the agent says about it; quoted
+	// Definition is that of its tool, as in [Spec], if [Runner.Execute] executes the call.
+	Definition string
 	// External says that the call waits for a result instead of a decision. If the
 	// policy asks for it, people decide it like any other.
 	External bool

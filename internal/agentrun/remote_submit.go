@@ -108,6 +108,7 @@ func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest)
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
 		deferral := approvals.Deferral{
 			Call: c.ToolCall, Gate: c.Gate, WriteOnly: c.WriteOnly, Summary: c.Summary, Severity: c.Severity, Place: c.Place,
+			Definition: c.Definition,
 		}
 		if len(q.Ruled.rulings) == len(q.Calls) {
 			ruled = q.Ruled

@@ -68,7 +68,8 @@ const redefinedMessage = "The definition of this tool has changed since the call
 // ruling lets the approval stand. Without one the call is not executed, and
 // the step is taken again later; so it is if a rule that might refuse cannot
 // judge the call, unless people approved knowing that. People are asked again if
-// the tool is defined in another way than when they were asked.
+// the tool is defined in another way than when they were asked, or the caller is
+// told to make the same call again.
 func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil && r.rollingOut(run) {
 		return &notHereError{fmt.Sprintf("the tool of call %q", string(p.call.ID))} // its name may be the model's own words
@@ -96,6 +97,11 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 		return nil
 	}
 	if was := p.asked.Definition; was != "" && was != p.tool.Spec().Definition {
+		if run.CallsOnly {
+			p.answer(returned(p.call, OutcomeDenied, redefinedMessage+" "+sameCallMessage, r.session.now()))
+			r.notRun(ctx, p, "tool")
+			return nil
+		}
 		raise = &ApprovalRequired{Reason: redefinedMessage}
 	}
 	var asked *ApprovalRequired

@@ -112,7 +112,7 @@ func (s *Server) asking(c *calling, args json.RawMessage) intake.Ask {
 		ExternalID: c.who.external(), Trace: c.from.Parent(), Reuse: true, Here: true, Claim: !s.door.Draining(), Pure: s.c.Runner.Pure(c.who.Name, spec.Name),
 		Calls: []intake.Call{{
 			ID: callID, Tool: spec.Name, Args: args, Definition: hex.EncodeToString(definition[:]),
-			Summary: s.c.Summary(c.who.Name, spec.Name), WriteOnly: spec.WriteOnly, Severity: spec.Stated(),
+			Summary: s.c.Summary(c.who.Name, spec.Name), WriteOnly: spec.WriteOnly, Severity: spec.Stated(), Defined: spec.Definition,
 		}},
 	}
 }

@@ -547,6 +547,27 @@ func TestADecisionAboutADefinitionRunsNoOther(t *testing.T) {
 	require.Zero(t, got.Calls[0].ClaimedAt, "the decision is not used")
 }
 
+// Another definition may be accepted after the decision is claimed, before the call is
+// executed.
+func TestAClaimedDecisionAboutADefinitionRunsNoOther(t *testing.T) {
+	w := newWorld(t)
+	write := w.tool("srv.write")
+	defines := func(as string) {
+		write.mu.Lock()
+		defer write.mu.Unlock()
+		write.definition = as
+	}
+	defines("first")
+	p := w.start()
+	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	defines("second")
+	p.decide(q, "bob", approvals.Approve, "")
+	got := <-answer
+	require.Contains(t, got.text(), "The definition of this tool has changed since the call was approved. It was not run.")
+	require.Empty(t, write.executions())
+}
+
 func TestArgumentsThatDoNotFitAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	p := newWorld(t).start()
 	c := p.client(token)

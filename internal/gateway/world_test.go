@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 // A tool is one of an MCP server, as the gateway sees it.
 type tool struct {
 	name, output string // the schema of its results
+	definition   string // guarded by mu
 	effect       agentrun.Effect
 	execute      func(ctx context.Context, c agentrun.Call) (agentrun.Result, error)
 
@@ -51,7 +52,8 @@ func (t *tool) Spec() agentrun.Spec {
 	defer t.mu.Unlock()
 	return agentrun.Spec{
 		Name: t.name, Description: "It does " + t.name + ".", Kind: agentrun.KindFunction, Timeout: time.Minute, Effect: t.effect,
-		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
+		Definition: t.definition,
+		Schema:     json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
 	}
 }
 

@@ -173,7 +173,7 @@ func (r record) request(c Client, key string, calls []Call, prompt string) agent
 			ToolCall: approvals.ToolCall{ID: call.ID, Name: call.Tool, Args: call.Args},
 			Place:    approvals.Place{Cwd: call.Cwd, Repository: call.Repository, Branch: call.Branch, Server: call.Server},
 			Reason:   call.Reason, External: call.External, Summary: cmp.Or(call.Summary, summary.Known(call.Tool)),
-			WriteOnly: call.WriteOnly, Severity: call.Severity, Metadata: call.Metadata,
+			WriteOnly: call.WriteOnly, Severity: call.Severity, Definition: call.Defined, Metadata: call.Metadata,
 		})
 	}
 	return q

@@ -106,6 +106,7 @@ type Call struct {
 	Summary   string   // a template, as in package summary
 	WriteOnly []string // JSON pointers of arguments that people see as a length only
 	Severity  approvals.Severity
+	Defined   string // as in [agentrun.RemoteCall].Definition
 }
 
 // A Door is how a request came in.
