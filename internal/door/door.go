@@ -120,8 +120,8 @@ func Refuse(w http.ResponseWriter, status int, why string) {
 }
 
 // Body returns the body of a request of MCP. One that is too large, or does not arrive as a
-// whole, is refused here.
-func Body(w http.ResponseWriter, r *http.Request, most int64) (body []byte, ok bool) {
+// whole, is refused here, and so is one whose credential was taken away while it arrived.
+func (c Caller) Body(w http.ResponseWriter, r *http.Request, most int64) (body []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		http.Error(w, fmt.Sprintf("the message has more than %d bytes", most), http.StatusRequestEntityTooLarge)
@@ -129,6 +129,10 @@ func Body(w http.ResponseWriter, r *http.Request, most int64) (body []byte, ok b
 	}
 	if err != nil {
 		http.Error(w, "the body did not arrive as a whole", http.StatusBadRequest)
+		return nil, false
+	}
+	if why := c.Still(); why != "" {
+		Refuse(w, http.StatusUnauthorized, why)
 		return nil, false
 	}
 	return body, true

@@ -42,7 +42,7 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		body, ok := door.Body(w, r, maxBody)
+		body, ok := c.Body(w, r, maxBody)
 		if !ok {
 			return
 		}

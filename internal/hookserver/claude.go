@@ -132,6 +132,9 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 		send(w, preToolUse(deny(cmp.Or(why, "the question did not arrive as a whole")), options{}))
 		return
 	}
+	if why == "" { // the credential may have been taken away while the question arrived
+		why = who.Still()
+	}
 	// A read deadline would end the request, because the server reads on to learn
 	// whether the client is still there.
 	_ = control.SetReadDeadline(time.Time{})

@@ -58,7 +58,7 @@ func (s *Server) Prompt() http.Handler {
 		if !r.URL.Query().Has("hold") {
 			opts.hold = promptHold
 		}
-		body, ok := door.Body(w, r, maxBody)
+		body, ok := c.Body(w, r, maxBody)
 		if !ok {
 			return
 		}

@@ -58,6 +58,42 @@ func TestATokenThatIsTakenAwayWhileAPromptIsHeldGetsNoPermission(t *testing.T) {
 	require.True(t, w.stands(q.ID).ClaimedAt.IsZero())
 }
 
+// slow is a body that arrives only after something has happened.
+type slow struct {
+	io.Reader
+
+	first func()
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	s.first()
+	return s.Reader.Read(p)
+}
+
+// What the policy permits is claimed with the question.
+func TestATokenThatIsTakenAwayWhileTheQuestionArrivesGetsNoPermission(t *testing.T) {
+	for path, asks := range map[string]string{
+		hookserver.ClaudePath: body("PreToolUse", "t1", "Read", `{"file_path":"a"}`),
+		hookserver.PromptPath: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"approve","arguments":{"tool_name":"Read","input":{"file_path":"a"}}}}`,
+	} {
+		var revoked atomic.Bool
+		w := newWorld(t, revocable(&revoked))
+		send := func(first func()) string {
+			r := httptest.NewRequest(http.MethodPost, path, &slow{strings.NewReader(asks), first})
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			out := httptest.NewRecorder()
+			w.server.Config.Handler.ServeHTTP(out, r)
+			return out.Body.String()
+		}
+		require.Contains(t, send(func() {}), "allow", path)
+		got := send(func() { revoked.Store(true) })
+		require.NotContains(t, got, "allow", path)
+		require.Contains(t, got, "does not prove the agent any more", path)
+	}
+}
+
 func TestAnEventThatIsNotKnownAndNamesAToolIsDenied(t *testing.T) {
 	w := newWorld(t)
 	for _, event := range []string{"BeforeTool", "pretooluse", "PreToolUse ", "PreToolUseV2", "beforeShellExecution"} {

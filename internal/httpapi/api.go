@@ -87,6 +87,7 @@ type caller struct {
 
 	r       *http.Request
 	control *http.ResponseController
+	still   func() error // nil while the request proves the agent
 }
 
 // A method answers a request. Open ones need no credential.

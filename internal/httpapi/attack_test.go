@@ -2,7 +2,9 @@ package httpapi_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -163,4 +165,43 @@ func TestPeopleAreShownTheServerOfATool(t *testing.T) {
 	read := string(w.do(http.MethodGet, "/v1/approvals/"+string(q.ID), claudeToken, "").body)
 	require.Contains(t, read, `"server":"prod-db"`, "who asked reads it too")
 	require.Contains(t, read, `"server":"test-db"`)
+}
+
+// slow is a body that arrives only after something has happened.
+type slow struct {
+	io.Reader
+
+	first func()
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	s.first()
+	return s.Reader.Read(p)
+}
+
+func TestATokenThatIsTakenAwayWhileABodyArrivesChangesNothing(t *testing.T) {
+	for path, body := range map[string]string{
+		"": strings.Replace(oneCall, "c1", "c2", 1), "/withdraw": `{}`, "/calls/c1/claim": `{}`, "/calls/c1/result": `{"state":"ran"}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			w := newWorld(t)
+			q := w.post(oneCall)
+			w.decide(q.ID, "c1", approvals.Approve, "")
+			before, url := *w.agents.Load(), "/v1/approvals"
+			if path != "" {
+				url += "/" + string(q.ID) + path
+			}
+			r := httptest.NewRequest(http.MethodPost, url, &slow{strings.NewReader(body), w.revoke})
+			r.Header.Set("Authorization", "Bearer "+claudeToken)
+			r.Header.Set("Content-Type", "application/json")
+			out := httptest.NewRecorder()
+			w.api.ServeHTTP(out, r)
+			require.Equal(t, http.StatusUnauthorized, out.Code, out.Body)
+			w.agents.Store(&before)
+			var list struct{ Approvals []ours }
+			w.do(http.MethodGet, "/v1/approvals", claudeToken, "").json(t, &list)
+			require.Len(t, list.Approvals, 1)
+			require.Equal(t, http.StatusOK, w.do(http.MethodPost, "/v1/approvals/"+string(q.ID)+"/calls/c1/claim", claudeToken, "").status)
+		})
+	}
 }

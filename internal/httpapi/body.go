@@ -51,7 +51,7 @@ func (c caller) waits() error {
 }
 
 // body reads the whole body: one JSON value that every reader reads alike. An
-// empty body is nil.
+// empty body is nil. The credential may be taken away while the body arrives.
 func (c caller) body() (json.RawMessage, error) {
 	raw, err := c.whole()
 	if err != nil {
@@ -59,6 +59,9 @@ func (c caller) body() (json.RawMessage, error) {
 	}
 	if len(raw) == 0 {
 		return nil, nil
+	}
+	if err := c.still(); err != nil {
+		return nil, err
 	}
 	media, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {

@@ -87,13 +87,13 @@ type stream struct {
 // beat says that the stream is there, or ends it: its client is gone, or its
 // credential was taken away or has ended.
 func (s *stream) beat() {
-	if s.api.c.Guard.Still(s.c.r, s.c.Agent) != nil || !s.write([]byte(": still here\n\n")) {
+	if s.c.still() != nil || !s.write([]byte(": still here\n\n")) {
 		s.end()
 	}
 }
 
 func (s *stream) send(e intake.Event) bool {
-	if s.api.c.Guard.Still(s.c.r, s.c.Agent) != nil { // it was taken away since the last heartbeat, or has ended
+	if s.c.still() != nil { // it was taken away since the last heartbeat, or has ended
 		return false
 	}
 	data, err := encode(wireEvent{Type: e.Type, Approval: e.Request, Call: e.Call, At: e.At.UTC()})

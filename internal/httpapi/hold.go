@@ -117,7 +117,7 @@ func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(
 	if ctx.Err() != nil {
 		return asked, ctx.Err()
 	}
-	if err := a.c.Guard.Still(c.r, c.Agent); err != nil { // it may have been taken away meanwhile
+	if err := c.still(); err != nil { // it may have been taken away meanwhile
 		return asked, err
 	}
 	if enough(q) {

@@ -162,7 +162,7 @@ func (a *API) run(r *http.Request, w http.ResponseWriter, m method) (out answer,
 		return answer{}, err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	return m.agent(caller{agent, r, http.NewResponseController(w)})
+	return m.agent(a.caller(agent, r, w))
 }
 
 // stream runs a method that writes by itself. A panic before it has begun is an
@@ -185,7 +185,11 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, m method) (err erro
 		return err
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	return m.stream(caller{agent, r, http.NewResponseController(out)}, out)
+	return m.stream(a.caller(agent, r, out), out)
+}
+
+func (a *API) caller(agent bearer.Agent, r *http.Request, w http.ResponseWriter) caller {
+	return caller{agent, r, http.NewResponseController(w), func() error { return a.c.Guard.Still(r, agent) }}
 }
 
 // begun notices whether an answer has begun.
