@@ -2,6 +2,7 @@ package slackui_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,4 +58,37 @@ func TestACallOfAnUnknownToolIsTickedByItself(t *testing.T) {
 	h.sendsSheet("U0BOB")
 	h.finishes(id)
 	require.Equal(t, "pending approved", h.statuses(b))
+}
+
+// A list is drawn again at every tick. What was settled since must not look as if it
+// could still be approved.
+func TestAListThatIsDrawnAgainSaysWhichCallsAreNoLongerOpen(t *testing.T) {
+	deletion := func(id string) approvals.Deferral { return call(id, "delete_file", `{"path":"`+id+`.txt"}`, sre) }
+	const skipped = "It is no longer open, so it will be skipped."
+	for name, c := range map[string]struct {
+		settle func(h *sheetWorkspace, b approvals.Batch)
+		want   int
+	}{
+		"open": {settle: func(*sheetWorkspace, approvals.Batch) {}},
+		"denied by someone else": {want: 1, settle: func(h *sheetWorkspace, b approvals.Batch) {
+			carol := approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.Now()}
+			_, err := h.desk.Decide(h.t.Context(), b.ID, "deny", approvals.Decide{Decision: approvals.Decision{
+				By: carol, Call: "a", Digest: b.Approvals[0].Call.Digest, Verdict: approvals.Deny, At: h.now.Now(),
+			}})
+			require.NoError(h.t, err)
+		}},
+		"withdrawn": {want: 2, settle: func(h *sheetWorkspace, b approvals.Batch) {
+			_, err := h.desk.Withdraw(h.t.Context(), b.ID, "stop", approvals.Withdraw{By: "U0ALICE", At: h.now.Now()})
+			require.NoError(h.t, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newSheetWorkspace(t)
+			b := h.asks("one", "U0ALICE", time.Hour, deletion("a"), deletion("b"))
+			require.NotContains(t, shows(h.sheet("U0BOB", "approve all")), skipped)
+			c.settle(h, b)
+			h.ticks("U0BOB", 1)
+			require.Equal(t, c.want, strings.Count(shows(h.top1("U0BOB")), skipped))
+		})
+	}
 }

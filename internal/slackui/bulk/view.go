@@ -102,6 +102,7 @@ type shownLine struct {
 	call  approvals.ToolCall
 	index int // of the call in the batch
 	gone  bool
+	open  bool // people can still decide it
 }
 
 // shownLines loads the calls of these lines with the arguments that they had when
@@ -130,12 +131,14 @@ func (s *Service) readLines(ctx context.Context, sheet approvals.Sheet, from, to
 	}
 	out := make([]shownLine, to-from)
 	errs := make([]error, to-from)
+	now := s.Cfg.Now()
 	s.concurrently(to-from, func(i int) {
 		l := sheet.Lines[from+i]
 		x := shownLine{at: from + i, line: l, batch: batches[l.Batch]}
 		x.index = slices.IndexFunc(x.batch.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.Call })
 		if x.gone = x.index < 0; !x.gone {
 			x.a = x.batch.Approvals[x.index]
+			x.open = x.a.OpenAt(now)
 			x.call, errs[i] = readers[l.Batch].CallAs(ctx, x.batch, l.Call, l.Digest)
 		}
 		if errors.Is(errs[i], approvals.ErrStale) || errors.Is(errs[i], approvals.ErrNotFound) {
@@ -322,8 +325,11 @@ func (x shownLine) paras() []blockkit.Para {
 		id = append(id, blockkit.ListSpans(blockkit.PersonSpans(x.a.Editors()), blockkit.NamesShown)...)
 	}
 	out := append([]blockkit.Para{what, blockkit.Line(id...)}, form.Where(x.a, x.call.Args)...)
-	if x.a.Call.Digest != x.line.Digest {
+	switch {
+	case x.a.Call.Digest != x.line.Digest:
 		out = append(out, blockkit.Line(blockkit.Styled(rowEdited, blockkit.Bold)))
+	case !x.open:
+		out = append(out, blockkit.Line(blockkit.Styled(rowSettled, blockkit.Bold)))
 	}
 	list, whole := card.ArgumentsOnSheet(x.a, x.call)
 	if len(list) == 0 {

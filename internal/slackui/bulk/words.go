@@ -26,6 +26,7 @@ const (
 	reviewSpoken   = "Review the call %s, which isn't on this list"
 	rowGone        = " is no longer there for you and will be skipped."
 	rowEdited      = "It was edited after this list was made, so it will be skipped. These are its old arguments."
+	rowSettled     = "It is no longer open, so it will be skipped."
 	rowCut         = "Not everything is shown here."
 	rowNoArguments = "No arguments."
 )
