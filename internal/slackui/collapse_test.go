@@ -231,7 +231,7 @@ func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
 	h.labeled("U0BOB", card, "Approve all 4…")
 	changed := h.stored(b).Approvals[1].Call.Digest
 	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call whose arguments were edited after the card was drawn: read it again ( tag_file : "+changed.String()[:6]+" )")
-	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call already decided (")
+	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call already decided, expired or withdrawn (")
 	require.Equal(t, "Approve 2 calls", h.top1("U0BOB").Submit)
 	// And one that is changed while the sheet is read is skipped.
 	h.edits(b, "t0", "U0CAROL", `{"path":"/etc/shadow"}`)

@@ -28,7 +28,7 @@ func TestTheAnswerSaysWhyInItsFirstWords(t *testing.T) {
 	posts := h.Calls("chat.postMessage")
 	said, err := url.ParseQuery(posts[len(posts)-1].Request)
 	require.NoError(t, err)
-	require.Equal(t, "Approved 0 calls. Skipped, 3 calls that were already decided.", said.Get("text"))
+	require.Equal(t, "Approved 0 calls. Skipped, 3 calls that were already decided or withdrawn.", said.Get("text"))
 }
 
 // Who approved a call and means to deny it reads what to do first.
@@ -44,4 +44,17 @@ func TestAListSaysThatADecisionIsTakenBackFirst(t *testing.T) {
 	require.Len(t, h.stored(b).Approvals[0].Decisions, 1)
 	require.Contains(t, h.slashes("U0BOB", "deny all it was a mistake"), "press Take back on the card first")
 	require.Contains(t, h.slashes("U0BOB", "approve all"), "that you already decided (")
+}
+
+// Nobody decided a call that its agent withdrew.
+func TestAListSaysThatACallMayHaveBeenWithdrawn(t *testing.T) {
+	h := newSheetWorkspace(t)
+	b := h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
+	h.sheet("U0BOB", "approve all")
+	id := h.sheetID("U0BOB")
+	_, err := h.desk.Withdraw(t.Context(), b.ID, "stop", approvals.Withdraw{By: "U0ALICE", At: h.now.Now()})
+	require.NoError(t, err)
+	h.sendsSheet("U0BOB")
+	h.finishes(id)
+	require.Contains(t, h.letters("U0BOB")[0], "Skipped, 1 call: it was already decided or withdrawn")
 }

@@ -91,7 +91,7 @@ var leftWords = map[Reason]string{
 	leftRead:     "whose arguments can't be read now",
 	leftGone:     "that you can't decide, because a group they ask no longer exists in Slack. Tell your Countersign admin",
 	leftChanged:  "whose arguments were edited after the card was drawn: read it again",
-	leftSettled:  "already decided",
+	leftSettled:  "already decided, expired or withdrawn",
 	leftCut:      "that a list can't show in full: review and approve each on its own",
 	leftDoubt:    "in doubt: open each and decide it on its own",
 	leftOther:    "that can't be decided here",
@@ -99,7 +99,7 @@ var leftWords = map[Reason]string{
 
 // whyWords say why calls were skipped, after "3 calls".
 var whyWords = map[approvals.Why]string{
-	approvals.WhySettled:     "were already decided",
+	approvals.WhySettled:     "were already decided or withdrawn",
 	approvals.WhyExpired:     "had expired",
 	approvals.WhyStale:       "were edited after the list was made",
 	approvals.WhyNotEligible: "you can't decide",
@@ -118,7 +118,7 @@ var whyWords = map[approvals.Why]string{
 
 // lineWhy says why one call was skipped.
 var lineWhy = map[approvals.Why]string{
-	approvals.WhySettled: "it was already decided", approvals.WhyExpired: "it had expired",
+	approvals.WhySettled: "it was already decided or withdrawn", approvals.WhyExpired: "it had expired",
 	approvals.WhyStale: "it was edited after the list was made", approvals.WhyNotEligible: "you can't decide it",
 	approvals.WhyOwnRequest: "you requested it", approvals.WhyOwnEdit: "you edited it",
 	approvals.WhyOwnWords: "it follows your message to the agent",
