@@ -10,14 +10,14 @@ import (
 
 var (
 	lasting  = regexp.MustCompile(`^(\d{1,4}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)$`)
-	clocked  = regexp.MustCompile(`^(?:(.*?) ?(?:at )?)?(\d{1,2}):(\d{2})$`)
+	clocked  = regexp.MustCompile(`^(?:(.*?) ?(?:at )?)?(\d{1,2})(?::(\d{2}))?(?: ?([ap])(?:m|\.m\.))?$`)
 	isoDate  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 	weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 )
 
 // until reads the end of an absence as a person writes it, in the time zone of now:
 // "friday", "tomorrow", "2026-12-24", each with a time after it or meaning the
-// end of that day; "15:00"; "3 days", which is the end of the third; "2h". It
+// end of that day; "15:00"; "3pm"; "3 days", which is the end of the third; "2h". It
 // may not be clear when that is.
 func until(text string, now time.Time) (end time.Time, sure bool) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
@@ -33,14 +33,13 @@ func until(text string, now time.Time) (end time.Time, sure bool) {
 		}
 		return endOf(noonOf(now, n)), true
 	}
-	if m := clocked.FindStringSubmatch(text); m != nil {
-		hour, _ := strconv.Atoi(m[2])
-		minute, _ := strconv.Atoi(m[3])
-		day, ok := now, true
-		if m[1] != "" {
+	if m := clocked.FindStringSubmatch(text); m != nil && m[3]+m[4] != "" {
+		hour, minute, ok := timeOf(m[2], m[3], m[4])
+		day := now
+		if m[1] != "" && ok {
 			day, ok = dayOf(m[1], now)
 		}
-		if !ok || hour > 23 || minute > 59 {
+		if !ok {
 			return time.Time{}, false
 		}
 		return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, day.Location()), true
@@ -50,6 +49,20 @@ func until(text string, now time.Time) (end time.Time, sure bool) {
 		return time.Time{}, false
 	}
 	return endOf(day), true
+}
+
+// timeOf is the time that a clock of 12 hours shows if half is "a" or "p", and else one of 24.
+func timeOf(hours, minutes, half string) (hour, minute int, ok bool) {
+	hour, _ = strconv.Atoi(hours) // two digits
+	minute, _ = strconv.Atoi(minutes)
+	if half == "" {
+		return hour, minute, hour < 24 && minute < 60
+	}
+	ok = hour >= 1 && hour <= 12 && minute < 60
+	if hour %= 12; half == "p" {
+		hour += 12
+	}
+	return hour, minute, ok
 }
 
 // dayOf is the day that is meant; a weekday is the next one, never today.

@@ -44,3 +44,20 @@ func TestADayWithTwoLastHoursEndsWithTheSecond(t *testing.T) {
 		})
 	}
 }
+
+// People write times as their clocks show them.
+func TestTimesAreOfAClockOfTwelveHoursOrOf24(t *testing.T) {
+	now := time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC) // a Wednesday
+	for text, want := range map[string]string{
+		"15:00": "03-04 15:00", "3pm": "03-04 15:00", "3 PM": "03-04 15:00", "3:15 p.m.": "03-04 15:15", "12pm": "03-04 12:00",
+		"tomorrow 12am": "03-05 00:00", "monday 9am": "03-09 09:00", "friday at 11:59 pm": "03-06 23:59", "2026-12-24 8 a.m.": "12-24 08:00",
+	} {
+		end, sure := until(text, now)
+		require.True(t, sure, text)
+		require.Equal(t, want, end.Format("01-02 15:04"), text)
+	}
+	for _, text := range []string{"3", "friday 3", "0pm", "13pm", "15:00pm", "3:60pm", "24:00", "pm", "3 p", "3p.m", "2026-12-24 9", "noon pm"} {
+		_, sure := until(text, now)
+		require.False(t, sure, text)
+	}
+}

@@ -20,7 +20,7 @@ const (
 	helpDeny           = "`%[1]s deny FILTER REASON` opens a list of the calls that match, with the reason, which the agents and everyone in the threads will read. Nothing is denied until you press the button below it.\n"
 	helpDenyExample    = "For example: `%[1]s deny thread:LINK the plan has changed`. If the reason starts like a filter, put it in quotes."
 	helpStatus         = "`%[1]s status` shows whether Countersign reaches its store and Slack, how many requests wait for you and in this channel, and since when."
-	helpAway           = "`%[1]s away until friday, ask @ann` says until when you are away and who your delegate is. You can also write `until tomorrow 15:00`, `until 2026-12-24` or `for 3 days`.\n" +
+	helpAway           = "`%[1]s away until friday, ask @ann` says until when you are away and who your delegate is. You can also write `until tomorrow 3pm`, `until 2026-12-24 15:00` or `for 3 days`.\n" +
 		"`%[1]s away` alone shows your absence."
 	helpBack       = "`%[1]s back` ends your absence."
 	noHelpFor      = "There is no help for "
@@ -90,7 +90,7 @@ const (
 
 // away, of a person.
 const (
-	awayExamples    = "For example: `%s away until friday`, `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days` or `for 2h`. Add `, ask @ann` to name a delegate, who is asked while you are away."
+	awayExamples    = "For example: `%s away until friday`, `until tomorrow 3pm`, `until 2026-12-24 15:00`, `for 3 days` or `for 2h`. Add `, ask @ann` to name a delegate, who is asked while you are away."
 	awayHow         = "To change this, set it again. To end it, write `%s back`."
 	awaySayWhen     = "Say until when you are away."
 	awayUnclear     = "It isn't clear when that is. Nothing changed. %s"
