@@ -44,6 +44,25 @@ func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
 	require.Contains(t, all[0].Shown(), "Decided. The agent that asked gets the answer.")
 }
 
+// A reason is an answer to one request of an agent that runs elsewhere, and part of the
+// conversation with one that runs here.
+func TestAReasonBarsNobodyFromWhatIsAskedElsewhereNext(t *testing.T) {
+	deletes := call("a", "delete_file", `{"path":"/srv/a"}`, sre)
+	hint := func(o *workspace, card slacksim.Message) string {
+		o.press("U0BOB", card, "deny", 0)
+		form := fmt.Sprint(o.Views("U0BOB"))
+		require.Contains(t, form, "The agent and everyone in the thread will read it.")
+		return form
+	}
+	o, root, _ := one(t, deletes)
+	require.Contains(t, hint(o, o.card("U0BOB", root)), "you can't approve what the agent does next")
+	o = newWorkspace(t, slacksim.Config{})
+	o.draw(o.elsewhere(o.opens("", deletes), "C0OPS"))
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.NotContains(t, hint(o, all[0]), "you can't approve what the agent does next")
+}
+
 func TestNobodyGetsAnAnswerToARequestThatItsAgentTookBack(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{})
 	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "C0OPS")

@@ -61,14 +61,16 @@ var attempts = map[approvals.Verdict]respond.Attempt{
 	approvals.Deny: respond.Denying, approvals.RunAgain: respond.Answering, approvals.Happened: respond.Answering, approvals.GiveUp: respond.Answering,
 }
 
-// A reasonForm is what a form asks in which a verdict is given with its reason.
-type reasonForm struct{ callback, title, submit, label, hint string }
+// A reasonForm is what a form asks in which a verdict is given with its reason. Whoever
+// gives one takes part in the conversation of the agent, if it has one here: bars says what
+// follows from that.
+type reasonForm struct{ callback, title, submit, label, hint, bars string }
 
 // reasonForms are the forms of the verdicts that have one of their own.
 var reasonForms = map[approvals.Verdict]reasonForm{
-	approvals.Deny:     {ref.CallbackDeny, denyTitle, deny, whyNot, whyNotHint},
-	approvals.Happened: {ref.CallbackHappened, happenedTitle, happened, whatHappened, whatHappenedHint},
-	approvals.GiveUp:   {ref.CallbackGiveUp, giveUpTitle, giveUp, whyGiveUp, whyGiveUpHint},
+	approvals.Deny:     {ref.CallbackDeny, denyTitle, deny, whyNot, whyNotHint, reasonBars},
+	approvals.Happened: {ref.CallbackHappened, happenedTitle, happened, whatHappened, whatHappenedHint, wordsBar},
+	approvals.GiveUp:   {ref.CallbackGiveUp, giveUpTitle, giveUp, whyGiveUp, whyGiveUpHint, reasonBars},
 }
 
 // view is the form in which a verdict is given, with its reason if the agent can
@@ -92,7 +94,11 @@ func (f reasonForm) view(b approvals.Batch, a approvals.Approval, call approvals
 		view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(append(text, blockkit.Line(blockkit.Say(unreasoned)))...)}}
 		return view, nil
 	}
-	reason := form.ReasonInputBlock(f.label, f.hint, false, true)
+	hint := f.hint
+	if b.Executor == "" {
+		hint += f.bars
+	}
+	reason := form.ReasonInputBlock(f.label, hint, false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}
 	return view, nil
 }
