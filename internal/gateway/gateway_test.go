@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/gateway"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 )
 
 func TestACallThatNeedsNobodyRunsAtOnce(t *testing.T) {
@@ -706,28 +706,11 @@ func TestATokenThatIsTakenAwayWhileItsCallWaitsRunsNothing(t *testing.T) {
 	require.Empty(t, w.tool("srv.write").executions())
 }
 
-// slow is a body that arrives only after something has happened.
-type slow struct {
-	io.Reader
-
-	first func()
-}
-
-func (s *slow) Read(p []byte) (int, error) {
-	s.first()
-	return s.Reader.Read(p)
-}
-
 func TestATokenThatIsTakenAwayWhileACallArrivesRunsNothing(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()
-	asks := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_free","arguments":{"n":1}}}`)
-	r := httptest.NewRequest(http.MethodPost, gateway.Path, &slow{asks, func() { p.tokens.Store(token, true) }})
-	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	out := httptest.NewRecorder()
-	p.server.Config.Handler.ServeHTTP(out, r)
+	asks := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_free","arguments":{"n":1}}}`
+	out := plainhttptest.PostLate(p.server.Config.Handler, gateway.Path, token, asks, func() { p.tokens.Store(token, true) })
 	require.Equal(t, http.StatusUnauthorized, out.Code, out.Body)
 	require.Empty(t, w.tool("srv.free").executions())
 }

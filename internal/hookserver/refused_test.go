@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 )
 
 // revocable makes the token one that can be taken away.
@@ -58,18 +59,6 @@ func TestATokenThatIsTakenAwayWhileAPromptIsHeldGetsNoPermission(t *testing.T) {
 	require.True(t, w.stands(q.ID).ClaimedAt.IsZero())
 }
 
-// slow is a body that arrives only after something has happened.
-type slow struct {
-	io.Reader
-
-	first func()
-}
-
-func (s *slow) Read(p []byte) (int, error) {
-	s.first()
-	return s.Reader.Read(p)
-}
-
 // What the policy permits is claimed with the question.
 func TestATokenThatIsTakenAwayWhileTheQuestionArrivesGetsNoPermission(t *testing.T) {
 	for path, asks := range map[string]string{
@@ -79,13 +68,7 @@ func TestATokenThatIsTakenAwayWhileTheQuestionArrivesGetsNoPermission(t *testing
 		var revoked atomic.Bool
 		w := newWorld(t, revocable(&revoked))
 		send := func(first func()) string {
-			r := httptest.NewRequest(http.MethodPost, path, &slow{strings.NewReader(asks), first})
-			r.Header.Set("Authorization", "Bearer "+token)
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Accept", "application/json, text/event-stream")
-			out := httptest.NewRecorder()
-			w.server.Config.Handler.ServeHTTP(out, r)
-			return out.Body.String()
+			return plainhttptest.PostLate(w.server.Config.Handler, path, token, asks, first).Body.String()
 		}
 		require.Contains(t, send(func() {}), "allow", path)
 		got := send(func() { revoked.Store(true) })

@@ -2,9 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 )
 
 // revoke takes the credentials of all agents away.
@@ -167,18 +166,6 @@ func TestPeopleAreShownTheServerOfATool(t *testing.T) {
 	require.Contains(t, read, `"server":"test-db"`)
 }
 
-// slow is a body that arrives only after something has happened.
-type slow struct {
-	io.Reader
-
-	first func()
-}
-
-func (s *slow) Read(p []byte) (int, error) {
-	s.first()
-	return s.Reader.Read(p)
-}
-
 func TestATokenThatIsTakenAwayWhileABodyArrivesChangesNothing(t *testing.T) {
 	for path, body := range map[string]string{
 		"": strings.Replace(oneCall, "c1", "c2", 1), "/withdraw": `{}`, "/calls/c1/claim": `{}`, "/calls/c1/result": `{"state":"ran"}`,
@@ -191,11 +178,7 @@ func TestATokenThatIsTakenAwayWhileABodyArrivesChangesNothing(t *testing.T) {
 			if path != "" {
 				url += "/" + string(q.ID) + path
 			}
-			r := httptest.NewRequest(http.MethodPost, url, &slow{strings.NewReader(body), w.revoke})
-			r.Header.Set("Authorization", "Bearer "+claudeToken)
-			r.Header.Set("Content-Type", "application/json")
-			out := httptest.NewRecorder()
-			w.api.ServeHTTP(out, r)
+			out := plainhttptest.PostLate(w.api, url, claudeToken, body, w.revoke)
 			require.Equal(t, http.StatusUnauthorized, out.Code, out.Body)
 			w.agents.Store(&before)
 			var list struct{ Approvals []ours }

@@ -91,7 +91,8 @@ func (s *Server) mayAsk(ctx context.Context, user approvals.UserID, at place) er
 	return s.c.People.MayAsk(ctx, user, at.agent)
 }
 
-// body reads the body of a request.
+// body reads the body of a request. The credential may be taken away while it arrives, so
+// who calls is proven again.
 func (s *Server) body(c caller) ([]byte, error) {
 	media, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {
@@ -104,7 +105,19 @@ func (s *Server) body(c caller) ([]byte, error) {
 	if _, large := errors.AsType[*http.MaxBytesError](err); err != nil && !large && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, refuse(http.StatusBadRequest, "The request did not arrive as a whole. Nothing changed.")
 	}
-	return raw, err
+	if err != nil {
+		return nil, err
+	}
+	return raw, s.still(c)
+}
+
+// still returns an error if the request does not prove its caller any more.
+func (s *Server) still(c caller) error {
+	user, err := s.c.People.Prove(c.r)
+	if err == nil && user != c.user {
+		err = refuse(http.StatusUnauthorized, "Sign in: the credential proves somebody else now.")
+	}
+	return err
 }
 
 // manner is how the client wants its stream.

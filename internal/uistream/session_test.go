@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/plainhttp/plainhttptest"
 	"github.com/countersign/countersign/internal/uistream"
 )
 
@@ -156,4 +157,29 @@ func TestACookieEndsWithItsCredential(t *testing.T) {
 	r = c.do(http.MethodDelete, session, nil)
 	require.Equal(t, http.StatusNoContent, r.code, "who signs out needs no credential")
 	require.Contains(t, r.header.Get("Set-Cookie"), "Max-Age=0")
+}
+
+// What a person whose credential was taken away had begun to send counts for nothing.
+func TestACredentialThatIsTakenAwayWhileABodyArrivesChangesNothing(t *testing.T) {
+	m := &mortal{}
+	w := newWorld(t, func(c *uistream.Config, _ *agentrun.Agent) { c.People = m })
+	c := w.client(alice)
+	_, asked := c.ask("del:a")
+	for path, sent := range map[string]string{
+		"/approvals/" + asked["c0.0.0"]: `{"approved":true}`, "": `{"id":"chat2","messages":[{"id":"u1","role":"user","parts":[{"type":"text","text":"say hello"}]}]}`,
+	} {
+		url := uistream.Path
+		if path != "" {
+			url += "/" + c.chat + path
+		}
+		m.gone.Store(false)
+		out := plainhttptest.PostLate(w.http.Config.Handler, url, string(alice), sent, func() { m.gone.Store(true) })
+		require.Equal(t, http.StatusUnauthorized, out.Code, "%s: %s", url, out.Body)
+	}
+	m.gone.Store(false)
+	require.Contains(t, body(t, c.do(http.MethodGet, uistream.Path+"/"+c.chat, nil)), `"state":"approval-requested"`)
+	require.Equal(t, http.StatusNotFound, c.do(http.MethodGet, uistream.Path+"/chat2", nil).code)
+	require.Empty(t, w.executed())
+	out := plainhttptest.PostLate(w.http.Config.Handler, uistream.Path+"/"+c.chat+"/approvals/"+asked["c0.0.0"], string(alice), `{"approved":true}`, func() {})
+	require.Equal(t, http.StatusOK, out.Code, out.Body)
 }

@@ -123,11 +123,11 @@ func (x *stream) run() error {
 // still reports whether the credential of the request is still valid, and whether the
 // person may still open the chat.
 func (x *stream) still() bool {
-	user, err := x.s.c.People.Prove(x.c.r)
+	err := x.s.still(x.c)
 	if err == nil && x.at.shared {
-		_, err = x.s.c.People.MayOpen(x.c.r.Context(), user, x.at.origin)
+		_, err = x.s.c.People.MayOpen(x.c.r.Context(), x.c.user, x.at.origin)
 	}
-	return err == nil && user == x.c.user
+	return err == nil
 }
 
 // open sends the header.

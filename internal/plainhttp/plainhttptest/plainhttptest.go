@@ -1,9 +1,11 @@
-// Package plainhttptest has a handler that clients made with plainhttp are tested against.
+// Package plainhttptest has what clients and servers of HTTP are tested against.
 package plainhttptest
 
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 )
 
 // Switch answers that the connection is for another protocol from now on, and then says
@@ -20,4 +22,28 @@ func Switch(w http.ResponseWriter) error {
 		_, err = io.Copy(io.Discard, conn)
 	}
 	return err
+}
+
+// PostLate posts JSON with a bearer token, and returns the answer. The body arrives after
+// before has been called, and that is called when the server begins to read the body.
+func PostLate(h http.Handler, path, token, body string, before func()) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, &late{strings.NewReader(body), before})
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A late body calls before at each read.
+type late struct {
+	io.Reader
+
+	before func()
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	l.before()
+	return l.Reader.Read(p)
 }
