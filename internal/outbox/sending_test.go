@@ -57,6 +57,21 @@ func TestAReceiverThatDoesNotAnswerHoldsNobodyElseUp(t *testing.T) {
 	require.Len(t, w.hook.arrivals(), 10, "and none was lost")
 }
 
+// begins has a worker take up a message, and reports whether it is being sent, or waits
+// because its endpoint has as many workers as it may.
+func (w *world) begins(o *outbox.Outbox, s stuck, id string, working *sync.WaitGroup) bool {
+	w.Helper()
+	waits := make(chan error, 1)
+	working.Go(func() { waits <- o.Reconcile(w.Context(), id) })
+	select {
+	case <-s.sends:
+		return true
+	case err := <-waits:
+		require.Equal(w, time.Second, w.waitOf(err))
+		return false
+	}
+}
+
 func TestSeveralReceiversThatDoNotAnswerHoldNobodyElseUp(t *testing.T) {
 	w := newWorld(t)
 	s := stuck{w.sender, "/slow", make(chan struct{}), make(chan struct{})}
@@ -66,13 +81,8 @@ func TestSeveralReceiversThatDoNotAnswerHoldNobodyElseUp(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.urls[name] = w.hook.URL + "/" + name + "/slow"
 		for i := range 8 {
-			id, waits := w.put(fmt.Sprint(name, i), name), make(chan error, 1)
-			working.Go(func() { waits <- o.Reconcile(t.Context(), id) })
-			select {
-			case <-s.sends:
+			if w.begins(o, s, w.put(fmt.Sprint(name, i), name), &working) {
 				sending++
-			case err := <-waits:
-				require.Equal(t, time.Second, w.waitOf(err))
 			}
 		}
 	}
@@ -100,13 +110,8 @@ func TestReceiversThatDidNotAnswerLeaveWorkersForTheOthers(t *testing.T) {
 	var working sync.WaitGroup
 	sending := 0
 	for i := range 20 {
-		id, waits := w.put(fmt.Sprint("then", i), fmt.Sprint("slow", i)), make(chan error, 1)
-		working.Go(func() { waits <- o.Reconcile(t.Context(), id) })
-		select {
-		case <-s.sends:
+		if w.begins(o, s, w.put(fmt.Sprint("then", i), fmt.Sprint("slow", i)), &working) {
 			sending++
-		case err := <-waits:
-			require.Equal(t, time.Second, w.waitOf(err))
 		}
 	}
 	require.Equal(t, 8, sending)

@@ -29,15 +29,15 @@ const (
 	citedFrom = 256
 )
 
-// beginsCiting is how the text of a message begins that cites arguments.
+// beginsCiting is how the text of a message that cites arguments begins.
 var beginsCiting = []byte(`{"kind":"` + kindCiting + `"`)
 
 var (
-	// absent stands for arguments in the message that cites them.
-	absent = json.RawMessage(`{}`)
-	// removed is read in the place of arguments whose batch was removed, while the rest of
-	// its thread is not yet.
-	removed = json.RawMessage(`{"countersign":"These arguments were removed with their request."}`)
+	// citedArgs stands for arguments in the message that cites them.
+	citedArgs = json.RawMessage(`{}`)
+	// removedArgs is read in the place of arguments whose batch was removed, while the rest
+	// of its thread was not.
+	removedArgs = json.RawMessage(`{"countersign":"These arguments were removed with their request."}`)
 )
 
 // putMessages appends messages to their thread. With a batch that is opened in the same
@@ -60,6 +60,8 @@ func putMessages(ch *change, p partition, a agentrun.Append, o *agentrun.OpenBat
 	return nil
 }
 
+// encodeMessage returns the text of a message, without the arguments that are stored with
+// the batch, if there is one.
 func encodeMessage(m agentrun.Message, o *agentrun.OpenBatch) ([]byte, error) {
 	args := map[int]approvals.Digest{}
 	if r, ok := m.(agentrun.Response); ok && o != nil {
@@ -72,7 +74,7 @@ func encodeMessage(m agentrun.Message, o *agentrun.OpenBatch) ([]byte, error) {
 			// No other key with the same bytes: what a preview says goes when its call is edited.
 			digest := approvals.DigestOf(o.Batch.ID, call.ToolCall)
 			if bytes.Equal(o.Args[digest], call.Args) {
-				args[i], call.Args = digest, absent
+				args[i], call.Args = digest, citedArgs
 				r.Parts[i] = call
 			}
 		}
@@ -174,7 +176,7 @@ func (s *Store) cited(ctx context.Context, all []citation) error {
 			if err := s.wantRemoved(ctx, c.of); err != nil {
 				return err
 			}
-			call.Args = removed
+			call.Args = removedArgs
 		}
 		*c.part = call
 	}
