@@ -2,6 +2,7 @@
 package plainhttptest
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -27,7 +28,7 @@ func Switch(w http.ResponseWriter) error {
 // PostLate posts JSON with a bearer token, and returns the answer. The body arrives after
 // before has been called, and that is called when the server begins to read the body.
 func PostLate(h http.Handler, path, token, body string, before func()) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, path, &late{strings.NewReader(body), before})
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, &late{strings.NewReader(body), before})
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
