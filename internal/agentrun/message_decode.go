@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -21,7 +23,7 @@ func DecodeMessage(b []byte) (Message, error) {
 
 func decodeMessage(b []byte) (_ Message, err error) {
 	var in messageJSON
-	if err := json.Unmarshal(b, &in); err != nil {
+	if err := jsonv1.Unmarshal(b, &in); err != nil {
 		return nil, err
 	}
 	switch in.Kind {
@@ -57,7 +59,7 @@ func decodeParts[P any](raw []json.RawMessage, decode func([]byte) (P, error)) (
 // DecodeRequestPart reads what [EncodeRequestPart] wrote.
 func DecodeRequestPart(b []byte) (RequestPart, error) {
 	var in partJSON
-	if err := json.Unmarshal(b, &in); err != nil {
+	if err := jsonv1.Unmarshal(b, &in); err != nil {
 		return nil, err
 	}
 	at := in.Timestamp
@@ -93,7 +95,7 @@ func DecodeRequestPart(b []byte) (RequestPart, error) {
 
 func decodeResponsePart(b []byte) (ResponsePart, error) {
 	var in partJSON
-	if err := json.Unmarshal(b, &in); err != nil {
+	if err := jsonv1.Unmarshal(b, &in); err != nil {
 		return nil, err
 	}
 	switch in.PartKind {
@@ -163,7 +165,7 @@ func named(in partJSON) error {
 
 func text(raw json.RawMessage) (string, error) {
 	var s *string
-	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
+	if err := jsonv1.Unmarshal(raw, &s); err != nil || s == nil {
 		return "", errors.New("content is not a string")
 	}
 	return *s, nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -203,9 +205,9 @@ func decode[T interface{ schema() int }](d []byte) (T, error) {
 	if err != nil {
 		return doc, fmt.Errorf("decode document: %w", err)
 	}
-	err = json.Unmarshal(d, &doc)
+	err = jsonv1.Unmarshal(d, &doc)
 	v := versioned{doc.schema()}
-	if err != nil && json.Unmarshal(d, &v) != nil {
+	if err != nil && jsonv1.Unmarshal(d, &v) != nil {
 		return doc, fmt.Errorf("decode document: %w", err)
 	}
 	if v.Schema < 1 || v.Schema > schema {

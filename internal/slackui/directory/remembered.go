@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
@@ -88,9 +90,9 @@ func (s subject[T]) recall(ctx context.Context) (memory[T], error) {
 	var claim struct {
 		Asking time.Time `json:"asking"`
 	}
-	err = json.Unmarshal(raw, &n.known)
+	err = jsonv1.Unmarshal(raw, &n.known)
 	if err == nil && bytes.Contains(raw, []byte(`"asking"`)) { // see [claimed]
-		err = json.Unmarshal(raw, &claim)
+		err = jsonv1.Unmarshal(raw, &claim)
 	}
 	if err != nil {
 		n.known = *new(T) // it cannot be decoded, so nothing is known
@@ -159,7 +161,7 @@ func (s subject[T]) claim(ctx context.Context, most time.Duration) (n memory[T],
 // claimed returns the memo with a claim in it. The other fields stay as they are.
 func claimed(raw []byte, until time.Time) []byte {
 	fields := map[string]any{}
-	if json.Unmarshal(raw, &fields) != nil {
+	if jsonv1.Unmarshal(raw, &fields) != nil {
 		fields = map[string]any{}
 	}
 	fields["asking"] = until

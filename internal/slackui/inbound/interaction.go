@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/slackui/directory"
@@ -222,7 +223,7 @@ func readPayload(raw []byte) (payload, error) {
 	defer recycle(scratch)
 	scratch.Grow(4096) // more than most payloads have left
 	var p payload
-	if err := json.Unmarshal(slackapi.Skim(scratch.AvailableBuffer(), raw), &p); err != nil {
+	if err := jsonv1.Unmarshal(slackapi.Skim(scratch.AvailableBuffer(), raw), &p); err != nil {
 		return p, fmt.Errorf("%w: payload: %w", errBody, err)
 	}
 	switch {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -57,7 +59,7 @@ func (l Notes[T]) Load(ctx context.Context, id string) (Record[T], int64, error)
 		return n, 0, err
 	}
 	if len(raw) > 0 {
-		err := json.Unmarshal(raw, &n)
+		err := jsonv1.Unmarshal(raw, &n)
 		if err != nil && l.Derived != nil {
 			l.Derived.WarnContext(ctx, "a memo cannot be read, and is made again",
 				slog.String("surface", l.Surface), slog.String("id", id), slog.Any("err", err))
