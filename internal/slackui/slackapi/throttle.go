@@ -33,7 +33,7 @@ const (
 type throttle struct {
 	mu      sync.Mutex
 	queues  map[string]*queue
-	updates []time.Time // of the last minute
+	updates []time.Time // the newest of the last minute, at most maxUpdates
 	failed  []string    // different calls that Slack did not answer since it answered one, up to [awayAfter]
 	row     int         // calls that Slack did not answer since it answered one
 	rounds  int         // of calls that were tried while Slack was away
@@ -240,6 +240,7 @@ func (p *throttle) record(method, channel, key string, r rank, now time.Time, er
 		}
 		if method == PostUpdate {
 			p.updates = append(p.lastMinute(now), now)
+			p.updates = p.updates[max(0, len(p.updates)-maxUpdates):]
 		}
 		return
 	}
