@@ -1,9 +1,7 @@
 package summary
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -89,35 +87,17 @@ func propertyOrder(schema json.RawMessage) []string {
 		return nil
 	}
 	var keys []string
-	for _, f := range inOrder(s.Properties) {
+	all, _ := inOrder(s.Properties)
+	for _, f := range all {
 		keys = append(keys, f.name)
 	}
 	return keys
 }
 
-// inOrder returns the fields of an object as they are written.
-func inOrder(object json.RawMessage) []field {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	dec.UseNumber()
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	var all []field
-	for dec.More() {
-		key, err := dec.Token()
-		f := field{}
-		if f.name, _ = key.(string); errors.Join(err, dec.Decode(&f.value)) != nil {
-			return nil
-		}
-		all = append(all, f)
-	}
-	return all
-}
-
 // fallback is the line of a call for which there is no template, or one that does
 // not fit.
-func fallback(tool string, args json.RawMessage, hidden approvals.Hidden) string {
-	all := slices.DeleteFunc(inOrder(args), func(f field) bool {
+func fallback(tool string, fields []field, hidden approvals.Hidden) string {
+	all := slices.DeleteFunc(fields, func(f field) bool {
 		_, isObject := f.value.(map[string]any)
 		return isObject || hidden.Here() || hidden.Below(f.name).Any()
 	})

@@ -20,33 +20,51 @@ import (
 // text of models and people: whoever draws it marks and escapes it.
 func Of(template, tool string, args json.RawMessage, writeOnly []string) string {
 	hidden := approvals.HiddenAt(writeOnly)
-	object, ok := decode(args)
-	if !ok {
+	fields, ok := inOrder(args)
+	if !ok && len(bytes.TrimSpace(args)) > 0 {
 		return Words(tool)
 	}
 	if template != "" {
 		if t, err := Parse(template); err == nil {
-			if line, fits := t.render(object, hidden); fits {
+			if line, fits := t.render(object(fields), hidden); fits {
 				return line
 			}
 		}
 	}
-	return fallback(tool, args, hidden)
+	return fallback(tool, fields, hidden)
 }
 
-// decode reads arguments with their numbers as they are written.
-func decode(args json.RawMessage) (map[string]any, bool) {
-	if len(bytes.TrimSpace(args)) == 0 {
-		return nil, true
-	}
+// inOrder returns the fields of an object as they are written, with their numbers as they
+// are written, and whether it is an object and nothing else.
+func inOrder(args json.RawMessage) ([]field, bool) {
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
-	var object map[string]any
-	if err := dec.Decode(&object); err != nil || object == nil {
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	var all []field
+	for dec.More() {
+		key, err := dec.Token()
+		f := field{}
+		if f.name, _ = key.(string); errors.Join(err, dec.Decode(&f.value)) != nil {
+			return nil, false
+		}
+		all = append(all, f)
+	}
+	if _, err := dec.Token(); err != nil {
 		return nil, false
 	}
 	_, err := dec.Token()
-	return object, errors.Is(err, io.EOF)
+	return all, errors.Is(err, io.EOF)
+}
+
+// object returns the fields by their names: of those with the same name, the last.
+func object(fields []field) map[string]any {
+	all := make(map[string]any, len(fields))
+	for _, f := range fields {
+		all[f.name] = f.value
+	}
+	return all
 }
 
 // render returns the line, unless the template does not fit the arguments.
