@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -419,6 +420,15 @@ func TestNoGetWrites(t *testing.T) {
 	require.Equal(t, before, writes.Load())
 	require.Equal(t, http.StatusOK, counted.claim(q.ID, "c1").status)
 	require.Greater(t, writes.Load(), before, "a write is seen")
+}
+
+// Readers of JSON disagree about a name that an object has twice: some take the first, some
+// the last, and strict ones refuse the document.
+func TestTheDocumentHasNoNameTwice(t *testing.T) {
+	raw, err := httpapi.Document()
+	require.NoError(t, err)
+	var doc any
+	require.NoError(t, jsonv2.Unmarshal(raw, &doc)) // it is strict about that
 }
 
 func TestTheOutcomesAreDocumented(t *testing.T) {
