@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // A chatRequest is the part of a request body that the server looks at.
@@ -84,12 +87,26 @@ func (r chatRequest) callable() []string {
 	return names
 }
 
+// wrongType is the problem of a value of a type that it cannot have, in what is at a path.
+func wrongType(at string, wrong *jsonv1.UnmarshalTypeError) *problem {
+	for name := range strings.SplitSeq(wrong.Field, ".") {
+		switch _, err := strconv.Atoi(name); {
+		case err == nil:
+			name = "[" + name + "]"
+		case at != "":
+			name = "." + name
+		}
+		at += name
+	}
+	return invalid(at, "invalid_type", fmt.Sprintf("%s cannot be a JSON %s.", at, wrong.Value))
+}
+
 // decode reads a request and holds it to the rules of the real API.
 func decode(body []byte) (chatRequest, *problem) {
 	var r chatRequest
-	err := json.Unmarshal(body, &r)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return r, invalid(wrong.Field, "invalid_type", fmt.Sprintf("%s cannot be a JSON %s.", wrong.Field, wrong.Value))
+	err := jsonv1.Unmarshal(body, &r)
+	if wrong, ok := errors.AsType[*jsonv1.UnmarshalTypeError](err); ok {
+		return r, wrongType("", wrong)
 	}
 	if err != nil {
 		return r, invalid("", "", "The body of the request is not JSON.")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // A responsesRequest is a request to the Responses API. Parameters that the server
@@ -69,11 +71,11 @@ var itemKeys = map[string]struct{ must, may []string }{
 // decodeResponses reads a request and holds it to the rules of the real API.
 func decodeResponses(body []byte) (responsesRequest, *problem) {
 	var r responsesRequest
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := jsonv1.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	err := d.Decode(&r)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return r, invalid(wrong.Field, "invalid_type", fmt.Sprintf("%s cannot be a JSON %s.", wrong.Field, wrong.Value))
+	if wrong, ok := errors.AsType[*jsonv1.UnmarshalTypeError](err); ok {
+		return r, wrongType("", wrong)
 	}
 	if name, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); unknown {
 		return r, invalid(strings.Trim(name, `"`), "unknown_parameter", "Unknown parameter: "+name+".")
@@ -121,8 +123,8 @@ func readItem(at string, raw json.RawMessage) (inputItem, *problem) {
 	if err := json.Unmarshal(raw, &keys); err != nil {
 		return it, invalid(at, "invalid_type", at+" must be an object.")
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(raw, &it)); ok {
-		return it, invalid(at+"."+wrong.Field, "invalid_type", fmt.Sprintf("%s.%s cannot be a JSON %s.", at, wrong.Field, wrong.Value))
+	if wrong, ok := errors.AsType[*jsonv1.UnmarshalTypeError](jsonv1.Unmarshal(raw, &it)); ok {
+		return it, wrongType(at, wrong)
 	}
 	if it.Type == "" && keys["role"] != nil {
 		it.Type = "message"

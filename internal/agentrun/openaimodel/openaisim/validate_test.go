@@ -66,7 +66,7 @@ func TestRequestsThatTheRealAPIRefuses(t *testing.T) {
 		"call of unknown type":        {messages(strings.Replace(calls2, `"type":"function"`, `"type":"x"`, 1)), "messages[0].tool_calls[0].type", "invalid_value"},
 		"call with a bad name":        {messages(strings.Replace(calls2, `"name":"f"`, `"name":"a b"`, 1)), "messages[0].tool_calls[0].function.name", "invalid_value"},
 		"call without arguments":      {messages(strings.Replace(calls2, `,"arguments":"{}"`, ``, 1)), "messages[0].tool_calls[0].function.arguments", "missing_required_parameter"},
-		"arguments that are no text":  {messages(strings.Replace(calls2, `"arguments":"{}"`, `"arguments":{}`, 1)), "messages.tool_calls.function.arguments", "invalid_type"},
+		"arguments that are no text":  {messages(strings.Replace(calls2, `"arguments":"{}"`, `"arguments":{}`, 1)), "messages[0].tool_calls[0].function.arguments", "invalid_type"},
 		"no tools":                    {with(`"tools":[]`), "tools", "empty_array"},
 		"too many tools":              {with(`"tools":[` + strings.Repeat(function("f")+",", 128) + function("f") + `]`), "tools", "array_above_max_length"},
 		"unknown tool type":           {with(`"tools":[{"type":"x"}]`), "tools[0].type", "invalid_value"},
