@@ -130,11 +130,17 @@ func (r *Runner) Remote(ctx context.Context, id approvals.RunID) (RemoteRun, err
 	}
 	var b approvals.Batch
 	if run.Deferred != "" {
+		ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{run.Deferred}, Messages: messagesOf(run)})
 		if b, err = r.c.Store.Batch(ctx, run.Deferred); err != nil {
 			return RemoteRun{}, err
 		}
 	}
 	return r.remoteOf(ctx, run, b)
+}
+
+// messagesOf are the messages of a run that was handed in.
+func messagesOf(run Run) []approvals.MessagesKey {
+	return []approvals.MessagesKey{{Thread: string(run.Thread), From: run.From, To: run.To}}
 }
 
 // remoteOf returns the run with its batch and its calls.
@@ -254,11 +260,11 @@ func (r *Runner) deliver(ctx context.Context, id approvals.BatchID) error {
 
 // answersOf returns a run with its settled batch, and the answers of that.
 func (r *Runner) answersOf(ctx context.Context, run Run, b approvals.Batch) (RemoteRun, approvals.DeferredToolResults, error) {
+	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Args: approvedArgs(b), Messages: messagesOf(run)})
 	remote, err := r.remoteOf(ctx, run, b)
 	if err != nil {
 		return RemoteRun{}, approvals.DeferredToolResults{}, err
 	}
-	ctx = r.c.Store.Prefetch(ctx, approvals.Reads{Args: approvedArgs(b)})
 	answers, err := resultsOf(ctx, r.c.Store, b)
 	if err != nil {
 		return RemoteRun{}, approvals.DeferredToolResults{}, fmt.Errorf("collect the answers of batch %s: %w", b.ID, err)

@@ -8,7 +8,15 @@ type Reads struct {
 	Batches []BatchID
 	Args    []ArgsKey
 	Memos   []MemoKey
+
+	Messages []MessagesKey
 }
 
 // A MemoKey names what an adapter keeps beside a document.
 type MemoKey struct{ ID, Surface string }
+
+// A MessagesKey names the messages of a thread from one on and before another, counted from 0.
+type MessagesKey struct {
+	Thread   string
+	From, To int
+}

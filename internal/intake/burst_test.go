@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
@@ -55,6 +57,27 @@ func TestAPermittedCallIsAskedAboutAndClaimedInFewRoundTrips(t *testing.T) {
 	_, err := w.Claim(t.Context(), claude, r.ID, "c0")
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{"hmget", "hmget"}, {"lrange"}, {"evalsha"}}, seen.Taken())
+}
+
+func TestARequestThatWaitsIsReadInFewRoundTrips(t *testing.T) {
+	w := newWorld(t)
+	short, long := ask("short", "write"), ask("long", "write")
+	long.Calls[0].Args = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("long ", 100))
+	seen := w.counted()
+	for _, c := range []struct {
+		id    approvals.RunID
+		trips [][]string
+	}{
+		// its record and its run, its batch and its messages, and the arguments that these cite
+		{w.ask(short).ID, [][]string{{"hmget", "hmget"}, {"hmget", "lrange"}}},
+		{w.ask(long).ID, [][]string{{"hmget", "hmget"}, {"hmget", "lrange"}, {"get"}}},
+	} {
+		seen.Taken()
+		r, err := w.Get(t.Context(), claude, c.id)
+		require.NoError(t, err)
+		require.Equal(t, intake.StatePending, r.State)
+		require.Equal(t, c.trips, seen.Taken())
+	}
 }
 
 // atOnce asks about so many calls at the same time.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -101,7 +103,7 @@ func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int
 	if from == to {
 		return nil, nil
 	}
-	raw, err := s.client.LRange(ctx, string(p.messages(string(id))), int64(from), int64(to)-1).Result()
+	raw, err := s.storedMessages(ctx, string(p.messages(string(id))), from, to)
 	if err != nil {
 		return nil, fmt.Errorf("load messages of %s: %w", id, err)
 	}
@@ -118,6 +120,19 @@ func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int
 		cited = append(cited, of...)
 	}
 	return out, wrap(s.cited(ctx, cited), "load arguments in messages of %s", id)
+}
+
+// storedMessages returns what is stored of these messages, as far as it is there.
+func (s *Store) storedMessages(ctx context.Context, k string, from, to int) ([]string, error) {
+	cmd, ok := s.prefetched(ctx, k).(*redis.StringSliceCmd)
+	if !ok || !slices.Equal(cmd.Args()[2:], []any{int64(from), int64(to) - 1}) {
+		cmd = readMessages(ctx, s.client, k, from, to)
+	}
+	return cmd.Result()
+}
+
+func readMessages(ctx context.Context, c redis.Cmdable, k string, from, to int) *redis.StringSliceCmd {
+	return c.LRange(ctx, k, int64(from), int64(to)-1)
 }
 
 // A citation is a part of a message whose arguments are stored with a batch.

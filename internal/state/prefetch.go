@@ -49,6 +49,12 @@ func (s *Store) Prefetch(ctx context.Context, r approvals.Reads) context.Context
 			p.found[k] = p.pipe.Get(ctx, k)
 		}
 	}
+	for _, m := range r.Messages {
+		if at, err := s.partitionOf(m.Thread); err == nil && m.From < m.To {
+			k := string(at.messages(m.Thread))
+			p.found[k] = readMessages(ctx, p.pipe, k, m.From, m.To)
+		}
+	}
 	return context.WithValue(ctx, prefetchKey{}, p)
 }
 

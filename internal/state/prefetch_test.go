@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
@@ -102,6 +103,24 @@ func prefetches(t *testing.T, c redis.UniversalClient) {
 	counts(1)
 	memo(ahead, "5") // and what it has written is read again
 	require.ErrorIs(t, s.CommitMemo(s.Prefetch(ctx, all), elsewhere, "people", []byte("6"), 4, 0), approvals.ErrConflict)
+
+	// Messages, too, and no others than those that were named.
+	thread := agentrun.Thread{ID: id.thread("t"), Messages: 2}
+	say := func(words string) agentrun.Message {
+		return agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: words, At: start0}}, At: start0}
+	}
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Thread: &thread, Append: &agentrun.Append{Thread: thread.ID, Messages: []agentrun.Message{say("one"), say("two")}}}))
+	named := approvals.Reads{Batches: []approvals.BatchID{b.ID}, Messages: []approvals.MessagesKey{{Thread: string(thread.ID), From: 0, To: 2}}}
+	for _, from := range []int{0, 1} {
+		at := s.Prefetch(ctx, named)
+		seen.Taken()
+		_, err = s.Batch(at, b.ID)
+		require.NoError(t, err)
+		got, err := s.Messages(at, thread.ID, from, 2)
+		require.NoError(t, err)
+		require.Equal(t, []agentrun.Message{say("one"), say("two")}[from:], got)
+		counts(1 + from)
+	}
 
 	// A reader whose time is over takes nothing from the others.
 	ahead = s.Prefetch(ctx, all)
