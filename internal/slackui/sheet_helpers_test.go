@@ -126,15 +126,32 @@ func (h *sheetWorkspace) asks(name, requester string, since time.Duration, calls
 
 func (h *sheetWorkspace) asksIn(channel, root, name, requester string, since time.Duration, calls ...approvals.Deferral) approvals.Batch {
 	h.t.Helper()
-	origin := agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: channel, Root: root}
+	return h.asksFrom(agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: channel, Root: root}, name, requester, since, calls...)
+}
+
+// asksOver opens a batch of an agent that runs elsewhere, to be shown in #ops, and draws
+// it there.
+func (h *sheetWorkspace) asksOver(door, name string, calls ...approvals.Deferral) approvals.Batch {
+	h.t.Helper()
+	b := h.asksFrom(agentrun.Origin{Surface: door, Team: "ops", Channel: "C0OPS", Root: name}, name, "U0ALICE", time.Hour, calls...)
+	h.draw(b)
+	return b
+}
+
+func (h *sheetWorkspace) asksFrom(origin agentrun.Origin, name, requester string, since time.Duration, calls ...approvals.Deferral) approvals.Batch {
+	h.t.Helper()
 	thread := agentrun.ThreadIDOf(origin)
 	partition := approvals.PartitionOf(origin.Surface, origin.Team, origin.Channel, origin.Root)
 	run := agentrun.Run{
 		ID: approvals.RunID(approvals.NewID("run", partition, name)), Thread: thread, Status: agentrun.RunDeferred, Origin: origin,
 		Deferred: approvals.BatchID(approvals.NewID("batch", partition, name)), Agent: "ops", Requester: approvals.UserID(requester),
 	}
+	if origin.Surface != "slack" {
+		run.Executor = approvals.Executor(origin.Surface)
+	}
 	b, events, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: string(thread), Channel: channel, Agent: "ops", Requester: run.Requester, OpenedAt: h.now.Now().Add(-since),
+		ID: run.Deferred, Run: run.ID, Thread: string(thread), Channel: origin.Channel, Agent: "ops", Requester: run.Requester, Executor: run.Executor,
+		OpenedAt: h.now.Now().Add(-since),
 	}, calls, nil)
 	require.NoError(h.t, err)
 	args := map[approvals.Digest]json.RawMessage{}

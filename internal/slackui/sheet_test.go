@@ -292,6 +292,40 @@ func TestNothingIsGuessed(t *testing.T) {
 	require.Equal(t, "pending", h.statuses(b))
 }
 
+// The request of an agent that runs elsewhere has no thread in Slack: what a person can
+// copy is the link of its card, or of a message below that.
+func TestTheLinkOfACardFindsItsRequest(t *testing.T) {
+	h := newSheetWorkspace(t)
+	link := func(m slacksim.Message, query string) string {
+		return "https://acme.slack.com/archives/" + m.Channel + "/p" + strings.Replace(m.TS, ".", "", 1) + query
+	}
+	first := h.asksOver("api", "one", tags(1, sre)...)
+	second := h.asksOver("hook", "another", tags(1, sre)...)
+	all, err := h.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	below, err := h.PostAs(slacksim.Post{User: "U0ALICE", Channel: "C0OPS", Text: "ok?", ThreadTS: all[1].TS})
+	require.NoError(t, err)
+
+	h.sheet("U0BOB", "approve thread:"+link(all[0], ""))
+	h.finishes(func() approvals.SheetID { id := h.sheetID("U0BOB"); h.sendsSheet("U0BOB"); return id }())
+	require.Equal(t, "approved", h.statuses(first))
+	require.Equal(t, "pending", h.statuses(second))
+
+	h.sheet("U0BOB", "deny thread:<"+link(slacksim.Message{Channel: "C0OPS", TS: below}, "?thread_ts="+all[1].TS+"&cid=C0OPS")+"> not now")
+	h.finishes(func() approvals.SheetID { id := h.sheetID("U0BOB"); h.sendsSheet("U0BOB", "not now"); return id }())
+	require.Equal(t, "denied", h.statuses(second))
+	require.Contains(t, h.slashes("U0BOB", "approve thread:"+link(slacksim.Message{Channel: "C0GENERAL", TS: all[0].TS}, "")), "No open call that you can see matches this filter")
+}
+
+// The copy of a card that a person has in their direct messages has a link of its own.
+func TestTheLinkOfACardInDirectMessagesFindsItsRequest(t *testing.T) {
+	h := newSheetWorkspace(t)
+	h.asksOver("api", "one", directCall(sre))
+	card := h.directs("U0BOB")[0]
+	h.sheet("U0BOB", "approve thread:https://acme.slack.com/archives/"+card.Channel+"/p"+strings.Replace(card.TS, ".", "", 1))
+}
+
 func TestAnIDThatNamesTwoCallsIsRefused(t *testing.T) {
 	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)

@@ -49,6 +49,14 @@ func Verb(n int, one string) string {
 	return strings.TrimSuffix(one, "s")
 }
 
+// ShellWord returns a name as one word of a command line.
+func ShellWord(name string) string {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == "" {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
 // Nonempty leaves out empty groups.
 func Nonempty(groups ...[]Para) [][]Para {
 	return slices.DeleteFunc(groups, func(g []Para) bool { return len(g) == 0 })

@@ -110,7 +110,7 @@ type found struct {
 // person is looked up as for an approval.
 func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	var d draft
-	batches, err := s.meant(ctx, o, &d)
+	batches, err := s.meant(ctx, &o, &d)
 	if err != nil {
 		return d, err
 	}
@@ -149,8 +149,9 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	return d, nil
 }
 
-// meant returns the batches in which calls may match the filter.
-func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approvals.Batch, error) {
+// meant returns the batches in which calls may match the filter. It adds the threads for
+// which the messages of the filter stand.
+func (s *Service) meant(ctx context.Context, o *SheetOrder, d *draft) ([]approvals.Batch, error) {
 	if o.Filter.Batch != "" {
 		b, err := s.Cfg.Desk.Batch(ctx, o.Filter.Batch)
 		if err != nil {
@@ -168,8 +169,12 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 		keys = []approvals.ListKey{approvals.ShownIn(o.Filter.Channel)}
 	}
 	var batches []approvals.Batch
+	var unknown error
 	now, calls := s.Cfg.Now(), 0
 	d.More, err = directory.EachListed(ctx, s.Cfg.Lists, keys, sheetLooks, func(b approvals.Batch) bool {
+		if unknown = s.addThread(ctx, &o.Filter, b); unknown != nil {
+			return false
+		}
 		n := 0
 		for _, a := range b.Approvals {
 			if a.OpenAt(now) && o.Filter.Matches(b, a, now) {
@@ -186,7 +191,31 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 		batches = append(batches, b)
 		return true
 	})
-	return batches, err
+	return batches, cmp.Or(err, unknown)
+}
+
+// addThread adds the thread of the batch to those of the filter, if a message of the filter
+// shows the batch. A channel shows only what is on its list; of direct messages there is no
+// such list.
+func (s *Service) addThread(ctx context.Context, f *ref.Filter, b approvals.Batch) error {
+	if slices.Contains(f.Threads, b.Thread) {
+		return nil
+	}
+	for _, m := range f.Messages {
+		listed := func(a approvals.Approval) bool { return ref.ShownIn(b, a, m.Channel) }
+		if blockkit.IsChannel(m.Channel) && !slices.ContainsFunc(b.Approvals, listed) {
+			continue
+		}
+		in, err := s.Placements.InThread(ctx, b.ID, m.Channel, m.TS)
+		if err != nil {
+			return fmt.Errorf("look for the cards of batch %s: %w", b.ID, err)
+		}
+		if in {
+			f.Threads = append(f.Threads, b.Thread)
+			return nil
+		}
+	}
+	return nil
 }
 
 // judged reads the arguments of the calls. A call that a list does not show whole

@@ -12,10 +12,11 @@ import (
 
 // Service makes sheets, shows them and takes their submissions.
 type Service struct {
-	Cfg     Config
-	API     *slackapi.Client
-	People  *directory.Directory
-	Respond *respond.Responder
+	Cfg        Config
+	API        *slackapi.Client
+	Placements *delivery.Placements
+	People     *directory.Directory
+	Respond    *respond.Responder
 }
 
 // A Config is what sheets are made with.

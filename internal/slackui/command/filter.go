@@ -93,11 +93,12 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 		}
 		f.From = append(f.From, approvals.UserID(value))
 	case "thread":
-		id, ok := t.thread(value)
+		root, ok := linked(value)
 		if !ok {
 			return blockkit.Ours(filterNoLink)
 		}
-		f.Threads = append(f.Threads, id)
+		f.Messages = append(f.Messages, root)
+		f.Threads = append(f.Threads, string(agentrun.ThreadIDOf(agentrun.Origin{Surface: ref.Surface, Team: t.team, Channel: root.Channel, Root: root.TS})))
 	case "older", "newer":
 		d, ok := age(value)
 		if !ok {
@@ -124,23 +125,23 @@ func age(s string) (time.Duration, bool) {
 	return time.Duration(n) * unit, err == nil && n > 0
 }
 
-// thread reads the link of a message into the id of its thread.
-func (t typed) thread(link string) (string, bool) {
+// linked reads the link of a message into the first message of its thread.
+func linked(link string) (ref.Message, bool) {
 	link = strings.Trim(link, "<>")
 	link, _, _ = strings.Cut(link, "|")
 	u, err := url.Parse(link)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") {
-		return "", false
+		return ref.Message{}, false
 	}
 	m := linkForm.FindStringSubmatch(u.Path)
 	if m == nil {
-		return "", false
+		return ref.Message{}, false
 	}
-	root := m[2] + "." + m[3]
+	root := ref.Message{Channel: m[1], TS: m[2] + "." + m[3]}
 	if of := u.Query().Get("thread_ts"); blockkit.ValidTS(of) {
-		root = of
+		root.TS = of
 	}
-	return string(agentrun.ThreadIDOf(agentrun.Origin{Surface: ref.Surface, Team: t.team, Channel: m[1], Root: root})), true
+	return root, true
 }
 
 // filterHint is what there is to filter by.

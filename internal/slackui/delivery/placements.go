@@ -42,6 +42,13 @@ func (p *Placements) Shows(ctx context.Context, id approvals.BatchID, version in
 	return err != nil || i >= 0 && !n.Body.shut(n.Body.Anchors[i]) && n.Body.Anchors[i].Version >= version
 }
 
+// InThread reports whether a card of the batch is in the thread that begins with this
+// message, or is the message.
+func (p *Placements) InThread(ctx context.Context, id approvals.BatchID, channel, root string) (bool, error) {
+	n, _, err := p.notes().Load(ctx, string(id))
+	return slices.ContainsFunc(n.Body.Anchors, func(a Anchor) bool { return a.Channel == channel && (a.TS == root || a.Thread == root) }), err
+}
+
 // ShowsWhole reports whether the message is a card that shows this version of the batch,
 // with everything of the call. It is false where that is not noted, or cannot be read.
 func (p *Placements) ShowsWhole(ctx context.Context, b approvals.Batch, call int, channel, ts string) bool {

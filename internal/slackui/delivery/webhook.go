@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
@@ -14,7 +13,7 @@ import (
 // more messages, and why. A channel that takes no messages is not an error: that is
 // logged, and nobody is left to say it to.
 func (n *Notices) WebhookDisabled(ctx context.Context, channel, agent, webhook, reason string) error {
-	command := sayEnableCommand + shellWord(agent) + " " + shellWord(webhook)
+	command := sayEnableCommand + blockkit.ShellWord(agent) + " " + blockkit.ShellWord(webhook)
 	agent, webhook, reason = blockkit.Brief(agent, 64), blockkit.Brief(webhook, 64), blockkit.Brief(reason, 200)
 	_, err := n.API.Post(ctx, channel, "", blockkit.ParagraphMessage(
 		sayTheWebhook+webhook+sayOfTheAgent+agent+sayNoLongerGets+reason+sayMessagesWait+command+sayEnableFinished,
@@ -31,12 +30,4 @@ func (n *Notices) WebhookDisabled(ctx context.Context, channel, agent, webhook, 
 		return fmt.Errorf("tell channel %s of a webhook: %w", channel, err)
 	}
 	return nil
-}
-
-// shellWord returns a name as one word of a command line.
-func shellWord(name string) string {
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == "" {
-		return name
-	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }

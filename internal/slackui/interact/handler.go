@@ -39,7 +39,7 @@ type Handler struct {
 // New returns the handler of interactions, with what answers commands and makes sheets.
 func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi.Client, cards *delivery.Cards, people *directory.Directory, homes *home.Homes) *Handler {
 	r := respond.New(a, c.Log)
-	sheets := &bulk.Service{Cfg: sheetConfig, API: a, People: people, Respond: r}
+	sheets := &bulk.Service{Cfg: sheetConfig, API: a, Placements: cards.Placements, People: people, Respond: r}
 	v := &verdicts{cfg: c, api: a, placements: cards.Placements, people: people, deciders: directory.NewDeciders(people), respond: r}
 	reviews := &reviews{cfg: c, api: a, cards: cards, placements: cards.Placements, digests: cards.Digests, people: people, respond: r, verdicts: v}
 	d := &decisions{cfg: c, api: a, cards: cards, placements: cards.Placements, people: people, respond: r, verdicts: v, reviews: reviews}

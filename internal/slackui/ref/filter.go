@@ -23,10 +23,21 @@ type Filter struct {
 	Older   time.Duration      `json:"older,omitempty"`
 	Newer   time.Duration      `json:"newer,omitempty"`
 
+	// Messages are those whose links stand for Threads. One that shows a request which
+	// has no thread in Slack stands for the thread of that request: who collects calls
+	// adds it to Threads.
+	Messages []Message `json:"message,omitempty"`
+
 	// Batch selects calls of one request only, and Drawn those that had these
 	// digests when the button was drawn.
 	Batch approvals.BatchID  `json:"batch,omitempty"`
 	Drawn []approvals.Digest `json:"drawn,omitempty"`
+}
+
+// A Message of Slack is the first of its thread, whether or not it was answered.
+type Message struct {
+	Channel string `json:"ch"`
+	TS      string `json:"ts"`
 }
 
 // Empty reports whether the filter selects no call.
