@@ -131,6 +131,25 @@ func TestWhoIsAwayReadsThatTheirDelegateIsGone(t *testing.T) {
 	require.NotContains(t, shown, "can approve for you")
 }
 
+// Slack delivers nothing of a deactivated account. Somebody who writes is back, although
+// what is remembered of their account does not say so yet.
+func TestWhoeverWritesAfterTheirAccountWasReactivatedIsBack(t *testing.T) {
+	o := atNoon(t, slacksim.Config{EscapeCommands: true, Events: []string{"app_mention"}}) // the app does not hear of the change
+	o.slash("U0ALICE", "away until friday, ask @bob")
+	require.NoError(t, o.SetActive("U0ALICE", false))
+	o.pass(time.Hour)
+	able, err := o.ui.Able(t.Context(), "U0ALICE")
+	require.NoError(t, err)
+	require.False(t, able, "this is remembered now")
+	require.NoError(t, o.SetActive("U0ALICE", true))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Error: "fatal_error"}}})
+	require.Contains(t, o.slash("U0ALICE", "back"), "Slack couldn't confirm your account. Nothing changed.")
+	asked := len(o.Calls("users.info"))
+	require.Contains(t, o.slash("U0ALICE", "back"), "Welcome back.")
+	require.Contains(t, o.slash("U0ALICE", "back"), "You weren't away.")
+	require.Len(t, o.Calls("users.info"), asked+1)
+}
+
 func TestStandingInDoesNotGoInACircle(t *testing.T) {
 	o := atNoon(t, escaping())
 	require.Contains(t, o.slash("U0BOB", "away until friday, ask @carol"), "<@U0CAROL> is your delegate")

@@ -109,7 +109,7 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 // self is the account of the person, who may set their own absence. A bot or a
 // deactivated account may not. A guest may, because a rule can name them.
 func (s *Handler) self(ctx context.Context, user approvals.UserID) (directory.Account, inbound.Reply, error) {
-	a, err := s.People.Account(ctx, string(user))
+	a, err := directory.Sender(ctx, s.People, string(user))
 	if err == nil {
 		err = s.People.Barred(a)
 	}

@@ -231,6 +231,20 @@ func (d *Directory) Account(ctx context.Context, user string) (Account, error) {
 	return a, err
 }
 
+// Sender is [Directory.Account] for a person whose command Slack has just delivered. A
+// deactivated account sends none, so if it is remembered as deactivated, Slack is asked
+// again.
+func Sender(ctx context.Context, d *Directory, user string) (Account, error) {
+	a, err := d.Account(ctx, user)
+	if err != nil || !a.Gone {
+		return a, err
+	}
+	if err := d.Forget(ctx, "user", user); err != nil {
+		return Account{}, &LookupError{What: "account", ID: user, Err: err}
+	}
+	return d.Account(ctx, user)
+}
+
 func (a Account) fetched() time.Time { return a.At }
 
 // Key is the id of the memo of something of this kind.
