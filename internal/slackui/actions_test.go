@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,4 +102,48 @@ func TestNothingIsTakenBackWhenItIsOver(t *testing.T) {
 			require.Equal(t, was, o.batch(b.ID).Version)
 		})
 	}
+}
+
+// A policy can call a tool harmless that Countersign has never seen. The card and the
+// question before the approval say both, in the same words.
+func TestALowRiskOfAToolThatIsNotKnownIsSaidWithCare(t *testing.T) {
+	confirmOf := func(o *workspace, card slacksim.Message, action string) string {
+		out, err := o.Click(slacksim.Click{User: "U0BOB", Channel: card.Channel, TS: card.TS, ActionID: action})
+		require.NoError(o.t, err)
+		return fmt.Sprint(out.Confirm)
+	}
+	severe := func(tool string, s approvals.Severity) approvals.Deferral {
+		d := call("c1", tool, `{"path":"a"}`, sre)
+		d.Ask.Severity = s
+		return d
+	}
+	for name, c := range map[string]struct {
+		d             approvals.Deferral
+		card, confirm string
+	}{
+		"low, not known":        {severe("other", approvals.SeverityLow), "Rated low risk, but Countersign doesn't know the tool. Waiting", "Rated low risk, but Countersign doesn't know the tool: it may change or delete things permanently."},
+		"low, may destroy":      {severe("delete_file", approvals.SeverityLow), "Low risk. Waiting", "Rated low risk, but this tool may change or delete things permanently."},
+		"high, not known":       {severe("other", approvals.SeverityHigh), "High risk. Waiting", ". Countersign doesn't know what this tool does: it may change or delete things permanently."},
+		"not stated, not known": {severe("other", ""), "Risk not stated. Waiting", ". Countersign doesn't know what this tool does: it may"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newWorkspace(t, slacksim.Config{}, func(cfg *slackui.Config) { cfg.Tools = toolbox{"delete_file": {}} })
+			o.draw(o.elsewhere(o.opens("", c.d), "C0OPS"))
+			all, err := o.Messages("U0BOB", "C0OPS", "")
+			require.NoError(t, err)
+			require.Contains(t, plainWords(all[0]), c.card)
+			require.Contains(t, confirmOf(o, all[0], "countersign.approve.0"), c.confirm)
+		})
+	}
+	other := severe("other", approvals.SeverityLow)
+	other.Call.ID = "c2"
+	o := newWorkspace(t, slacksim.Config{}, func(cfg *slackui.Config) {
+		cfg.Tools = toolbox{"delete_file": {}, "read": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
+	})
+	o.draw(o.elsewhere(o.opens("", severe("read", approvals.SeverityLow), other), "C0OPS"))
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Contains(t, plainWords(all[0]), "Rated low risk, but Countersign doesn't know every tool. Waiting for approval.")
+	require.Contains(t, plainWords(all[0]), "Rated low risk, but Countersign doesn't know the toolother")
+	require.Contains(t, confirmOf(o, all[0], "countersign.all.0"), "Rated low risk, but Countersign doesn't know every tool. At least one call may change or delete things permanently. You approve exactly")
 }

@@ -102,6 +102,14 @@ func Plural(n int, one, several literal) Mrkdwn {
 	return Mrkdwn{PluralForm(n, string(one), string(several))}
 }
 
+// Rated is [Risk], with emphasis on what cannot be undone.
+func Rated(s approvals.Severity) Mrkdwn {
+	if said := Risk(s); said != Risk(approvals.SeverityIrreversible) {
+		return Mrkdwn{said}
+	}
+	return Ours("*Irreversible*")
+}
+
 // Since is [Ago].
 func Since(d time.Duration) Mrkdwn { return Mrkdwn{Ago(d)} }
 

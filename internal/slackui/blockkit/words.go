@@ -1,6 +1,7 @@
 package blockkit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,19 @@ func Ago(d time.Duration) string {
 		return Count(int(d.Hours()), "hour") + " ago"
 	}
 	return Count(int(d.Hours()/24), "day") + " ago"
+}
+
+// Duration says how long a call took, as a person says it.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return Number(int(max(d.Milliseconds(), 1))) + " ms"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return Number(int(d.Seconds())) + " s"
+	}
+	return Number(int(d.Minutes())) + " min"
 }
 
 // PluralForm is the word for one, or for several.

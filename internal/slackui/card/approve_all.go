@@ -71,10 +71,16 @@ func (d *drawing) approveAll() slack.Block {
 	if err != nil {
 		return nil // each can still be approved by itself
 	}
-	s, n, _ := d.worst()
+	risk, _ := d.risk()
+	if slices.ContainsFunc(all, func(a approvals.Approval) bool {
+		spec, known := d.Tools[a.Call.Name]
+		return Confirmed(a, spec, known)
+	}) {
+		risk += sayOneMayDestroy
+	}
 	b := blockkit.Button(ref.ActionAll.ID(d.Part), value, fmt.Sprintf("Approve all %d", len(all)), fmt.Sprintf(sayApproveAllSpoken, len(all)))
 	b.Style = slack.StylePrimary
 	b.Confirm = confirmation(fmt.Sprintf("Approve %d calls?", len(all)),
-		riskOf(s, n, len(all))+sayApproveExactlyEach+blockkit.Number(len(all))+" calls.", fmt.Sprintf("Approve %d", len(all)))
+		risk+sayApproveExactlyEach+blockkit.Number(len(all))+" calls.", fmt.Sprintf("Approve %d", len(all)))
 	return slack.NewActionBlock("", b)
 }

@@ -87,7 +87,7 @@ func Destructive(a agentrun.Annotations) bool {
 // Confirmed reports whether an approval of the call is asked for twice: because
 // it cannot be undone, or because its tool does not deny that it may do harm.
 func Confirmed(a approvals.Approval, spec agentrun.Spec, known bool) bool {
-	return blockkit.Risk(a.Severity) == blockkit.Risk(approvals.SeverityIrreversible) || !known || Destructive(spec.Annotations)
+	return Irreversible(a.Severity) || !known || Destructive(spec.Annotations)
 }
 
 // confirmation is a question before an approval. Slack takes 300 characters.
@@ -96,11 +96,15 @@ func confirmation(title, text, yes string) *slack.ConfirmationBlockObject {
 }
 
 // HarmWarning is the warning about a call that cannot be undone, or whose tool
-// may do harm or is not known.
+// may do harm or is not known. It does not contradict the card where that says Low risk.
 func HarmWarning(s approvals.Severity, known bool) string {
-	switch {
-	case blockkit.Risk(s) == blockkit.Risk(approvals.SeverityIrreversible):
+	switch low := s == approvals.SeverityLow; {
+	case Irreversible(s):
 		return sayCannotUndo
+	case low && !known:
+		return sayLowUnknownTool + sayItMayDestroy
+	case low:
+		return sayLowMayDestroy
 	case !known:
 		return sayUnknownTool
 	}

@@ -122,14 +122,17 @@ func (d *drawing) standing() string {
 	return strings.Join(said, ", ")
 }
 
-// worst is the worst severity of the open calls of the card, and how many of
-// how many open calls have it.
-func (d *drawing) worst() (s approvals.Severity, n, open int) {
+// risk says the worst severity of the open calls of the card, and how many of them have
+// it if not all do. open is how many are open.
+func (d *drawing) risk() (said string, open int) {
+	var s approvals.Severity
+	n, unknown := 0, false
 	for _, a := range d.OnCard() {
 		if !a.OpenAt(d.now) {
 			continue
 		}
 		open++
+		unknown = unknown || d.rated(a) == sayLowUnknownTool
 		switch order := approvals.CompareSeverity(a.Severity, s); {
 		case n == 0 || order < 0:
 			s, n = a.Severity, 1
@@ -137,7 +140,24 @@ func (d *drawing) worst() (s approvals.Severity, n, open int) {
 			n++
 		}
 	}
-	return s, n, open
+	switch low := s == approvals.SeverityLow && unknown; {
+	case n < open:
+		return fmt.Sprintf("%s: %d of %d calls.", blockkit.Risk(s), n, open), open
+	case low && open > 1:
+		return sayLowUnknownTools + ".", open
+	case low:
+		return sayLowUnknownTool + ".", open
+	}
+	return blockkit.Risk(s) + ".", open
+}
+
+// rated is the severity of the call in words. Low is no promise about a tool that is not
+// known.
+func (d *drawing) rated(a approvals.Approval) string {
+	if _, known := d.Tools[a.Call.Name]; !known && a.Severity == approvals.SeverityLow {
+		return sayLowUnknownTool
+	}
+	return blockkit.Risk(a.Severity)
 }
 
 // ended is how a call ended, in one word.

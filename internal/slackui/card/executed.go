@@ -116,7 +116,7 @@ func (r row) took() string {
 	if len(all) == 0 {
 		return ""
 	}
-	least, most := duration(slices.Min(all)), duration(slices.Max(all))
+	least, most := blockkit.Duration(slices.Min(all)), blockkit.Duration(slices.Max(all))
 	if least == most {
 		return most
 	}

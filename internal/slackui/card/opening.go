@@ -18,8 +18,8 @@ func (o opening) blocks() []slack.Block { return blocksOf(o.paras()) }
 
 func (o opening) paras() []blockkit.Para {
 	var paras []blockkit.Para
-	if s, n, open := o.worst(); open > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Styled(riskOf(s, n, open), blockkit.Bold), blockkit.Say(" "+waiting(open, len(o.OnCard()), o.anyDoubt()))))
+	if said, open := o.risk(); open > 0 {
+		paras = append(paras, blockkit.Line(blockkit.Styled(said, blockkit.Bold), blockkit.Say(" "+waiting(open, len(o.OnCard()), o.anyDoubt()))))
 	}
 	paras = append(paras, o.asks()...)
 	if said := o.waits(); said != "" {

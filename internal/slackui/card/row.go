@@ -33,7 +33,7 @@ func (r row) blocks() []slack.Block {
 	if len(r.Batch.Approvals) > 1 {
 		text = append(text, r.which())
 		if status == approvals.Pending && len(r.OnCard()) > 1 {
-			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Risk(a.Severity), blockkit.Bold)))
+			text = append(text, blockkit.Line(blockkit.Styled(r.rated(a), blockkit.Bold)))
 		}
 	}
 	// Slack folds a long block away behind "Show more". What people must read

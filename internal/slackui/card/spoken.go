@@ -44,8 +44,8 @@ func (d *drawing) sentence() blockkit.Fallback {
 			said = said.Then(blockkit.Escape(" " + inDoubt(a)))
 		}
 	}
-	if s, n, open := d.worst(); open > 0 {
-		said = said.Then(blockkit.Escape(" " + riskOf(s, n, open))).Then(d.needs().Fallback())
+	if risk, open := d.risk(); open > 0 {
+		said = said.Then(blockkit.Escape(" " + risk)).Then(d.needs().Fallback())
 	}
 	if len(calls) != 1 {
 		return said

@@ -2,7 +2,6 @@ package card
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -83,6 +82,12 @@ const (
 	sayCannotUndo         = "This can't be undone."
 	sayUnknownTool        = "Countersign doesn't know what this tool does: it may change or delete things permanently."
 	sayMayDestroy         = "This tool may change or delete things permanently."
+	sayLow                = "Rated low risk, but "
+	sayLowUnknownTool     = sayLow + "Countersign doesn't know the tool"
+	sayLowUnknownTools    = sayLow + "Countersign doesn't know every tool"
+	sayLowMayDestroy      = sayLow + "this tool may change or delete things permanently."
+	sayItMayDestroy       = ": it may change or delete things permanently."
+	sayOneMayDestroy      = " At least one call may change or delete things permanently."
 	sayNext               = "Next waiting for you"
 	sayNextSpoken         = "Next waiting for you: review that request"
 )
@@ -231,15 +236,6 @@ var reported = map[approvals.ExecutionState]string{
 	approvals.NotRun: "it didn't run",
 }
 
-// riskOf says the worst severity of several calls, and how many have it if not
-// all do.
-func riskOf(s approvals.Severity, n, all int) string {
-	if n == all {
-		return blockkit.Risk(s) + "."
-	}
-	return fmt.Sprintf("%s: %d of %d calls.", blockkit.Risk(s), n, all)
-}
-
 // waiting says how many of the calls of a card wait for approval, or for a decision
 // if some are in doubt.
 func waiting(open, all int, doubt bool) string {
@@ -289,19 +285,6 @@ var executed = map[approvals.ExecutionState]string{
 var executedMarks = map[approvals.ExecutionState]string{
 	approvals.Ran: "✅ ", approvals.RanFailed: "❌ ", approvals.InDoubt: "⚠ ", approvals.NotRun: "⏹ ", approvals.Refused: "⛔ ", approvals.AskedAgain: "↩ ",
 	approvals.Claimed: "➡ ",
-}
-
-// duration is how long a call took, as a person says it.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return blockkit.Number(int(max(d.Milliseconds(), 1))) + " ms"
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Minute:
-		return blockkit.Number(int(d.Seconds())) + " s"
-	}
-	return blockkit.Number(int(d.Minutes())) + " min"
 }
 
 // counted is each status behind a number.
