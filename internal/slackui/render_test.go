@@ -230,3 +230,16 @@ func TestSlackTakesEveryCard(t *testing.T) {
 		require.NoError(t, err, name)
 	}
 }
+
+// One denial of two that are needed stops nothing. A card that expires then must not say
+// that there was none: the reason for it stands below.
+func TestAnExpiredCallThatSomebodyDeniedDoesNotSayThatNobodyDid(t *testing.T) {
+	d := until(call("c1", "delete_file", `{"path":"a.txt"}`, sre), noon.Add(time.Hour), false)
+	d.Ask.Requirement.Deny = 2
+	c := drawn(t, []approvals.Deferral{d}, says("U0BOB", approvals.Deny, d, "Legal wants it kept."), approvals.Expire{At: noon.Add(time.Hour)})
+	shown, err := json.Marshal(c.Message(noon.Add(2 * time.Hour)).Blocks)
+	require.NoError(t, err)
+	require.Contains(t, string(shown), "Legal wants it kept.")
+	require.NotContains(t, string(shown), "nobody denied it")
+	require.Contains(t, string(shown), ": it wasn't denied, but the time to approve it ran out. It won't run.")
+}

@@ -5,7 +5,7 @@ const Superseded = "Superseded"
 
 const (
 	sayApprovedToo   = "Also approved by "
-	sayExpiredAlone  = ": nobody denied it, but the time to approve it ran out. It won't run."
+	sayExpiredAlone  = ": it wasn't denied, but the time to approve it ran out. It won't run."
 	sayMoreQuorums   = "More approvals are needed: the policy names "
 	sayNeverMet      = ", which can never be met"
 	sayNoApprovers   = "Nobody can approve this: the policy names no approvers."
