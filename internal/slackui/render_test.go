@@ -243,3 +243,13 @@ func TestAnExpiredCallThatSomebodyDeniedDoesNotSayThatNobodyDid(t *testing.T) {
 	require.NotContains(t, string(shown), "nobody denied it")
 	require.Contains(t, string(shown), ": it wasn't denied, but the time to approve it ran out. It won't run.")
 }
+
+// What a card leaves out for want of room, it says with "left out". An argument that was
+// added or removed is something else.
+func TestAnArgumentThatIsNotThereIsNotCalledLeftOut(t *testing.T) {
+	c := amended(t, `{"path":"reports/2023-q2.csv","force":true,"size":12,"token":"hunter22"}`)
+	shown, err := json.Marshal(c.Message(noon).Blocks)
+	require.NoError(t, err)
+	require.Contains(t, string(shown), "size: (no value) → 12")
+	require.NotContains(t, string(shown), "left out", "the card shows everything")
+}

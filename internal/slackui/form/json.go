@@ -108,14 +108,14 @@ func pointerTo(path []string) string {
 	return b.String()
 }
 
-// leftOut stands for a value that is missing. No value is shown like it, because
+// absent stands for a value that is missing. No value is shown like it, because
 // texts are quoted.
-const leftOut = "(left out)"
+const absent = "(no value)"
 
 // OnOneLine writes a value on one line, with hidden values as their length.
 func OnOneLine(raw []byte, hide approvals.Hidden) string {
 	if raw == nil {
-		return leftOut
+		return absent
 	}
 	if !blockkit.Unambiguous(raw) {
 		if hide.Any() {
