@@ -51,7 +51,7 @@ func TestAReasonBarsNobodyFromWhatIsAskedElsewhereNext(t *testing.T) {
 	hint := func(o *workspace, card slacksim.Message) string {
 		o.press("U0BOB", card, "deny", 0)
 		form := fmt.Sprint(o.Views("U0BOB"))
-		require.Contains(t, form, "The agent and everyone in the thread will read it.")
+		require.Contains(t, form, "The agent and everyone who sees the card will read it.")
 		return form
 	}
 	o, root, _ := one(t, deletes)
@@ -60,7 +60,9 @@ func TestAReasonBarsNobodyFromWhatIsAskedElsewhereNext(t *testing.T) {
 	o.draw(o.elsewhere(o.opens("", deletes), "C0OPS"))
 	all, err := o.Messages("U0BOB", "C0OPS", "")
 	require.NoError(t, err)
-	require.NotContains(t, hint(o, all[0]), "you can't approve what the agent does next")
+	elsewhere := hint(o, all[0])
+	require.NotContains(t, elsewhere, "you can't approve what the agent does next")
+	require.NotContains(t, elsewhere, "thread", "its card is read by the whole channel")
 }
 
 func TestNobodyGetsAnAnswerToARequestThatItsAgentTookBack(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	helpApprove = "`%[1]s approve FILTER` opens a list of the calls that match, with what each would do. Nothing is approved until you press the button below it, and then only what is listed: calls that came later, or whose arguments changed, aren't included.\n" +
 		"Calls that may be irreversible, have an unknown tool, were edited, or have hidden values have a checkbox each: select those you want. Calls that a list can't show in full are left out: review and approve each on its own.\n"
 	helpApproveExample = "For example: `%[1]s approve tool:read_* older:2h`, or `%[1]s approve channel from:@ann`."
-	helpDeny           = "`%[1]s deny FILTER REASON` opens a list of the calls that match, with the reason, which the agents and everyone in the threads will read. Nothing is denied until you press the button below it.\n"
+	helpDeny           = "`%[1]s deny FILTER REASON` opens a list of the calls that match, with the reason, which the agents and everyone who sees the cards will read. Nothing is denied until you press the button below it.\n"
 	helpDenyExample    = "For example: `%[1]s deny thread:LINK the plan has changed`. If the reason starts like a filter, put it in quotes."
 	helpStatus         = "`%[1]s status` shows whether Countersign reaches its store and Slack, how many requests wait for you and in this channel, and since when."
 	helpAway           = "`%[1]s away until friday, ask @ann` says until when you are away and who your delegate is. You can also write `until tomorrow 3pm`, `until 2026-12-24 15:00` or `for 3 days`.\n" +

@@ -18,7 +18,7 @@ const (
 	editApprove       = "Approve as changed"
 	editApproval      = "Your approval"
 	whyApprove        = "Why do you approve it?"
-	whyApproveHint    = "Required if you approve. Everyone in the thread will read it."
+	whyApproveHint    = "Required if you approve. Everyone who sees the card will read it."
 )
 
 // Of a call of a remote agent: a command whose directory nobody knows, and what is

@@ -25,11 +25,11 @@ const (
 	deny             = "Deny"
 	cancel           = "Cancel"
 	whyNot           = "Why not?"
-	whyNotHint       = "The agent and everyone in the thread will read it."
+	whyNotHint       = "The agent and everyone who sees the card will read it."
 	reasonBars       = " If you give a reason, you can't approve what the agent does next in this thread, unless the policy allows it."
 	wordsBar         = " If you write something, you can't approve what the agent does next in this thread, unless the policy allows it."
 	whyApprove       = "Why do you approve it?"
-	whyApproveHint   = "Everyone in the thread will read it."
+	whyApproveHint   = "Everyone who sees the card will read it."
 	exactlyAbove     = "You approve exactly the arguments above."
 	exactlyOnPages   = "You approve exactly the arguments on these "
 	readAllFirst     = "Read all pages first: Approve is on the last one."
@@ -59,11 +59,11 @@ const (
 	happenedTitle     = "This call happened"
 	happened          = "It happened"
 	whatHappened      = "What do you know about its result?"
-	whatHappenedHint  = "The agent and everyone in the thread will read it, as your words."
+	whatHappenedHint  = "The agent and everyone who sees the card will read it, as your words."
 	giveUpTitle       = "Give up on this call"
 	giveUp            = "Give up"
 	whyGiveUp         = "Why?"
-	whyGiveUpHint     = "The call won't run again. The agent and everyone in the thread will read it."
+	whyGiveUpHint     = "The call won't run again. The agent and everyone who sees the card will read it."
 )
 
 // Editing.
