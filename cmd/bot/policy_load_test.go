@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,6 +171,27 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, []byte("groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"), 0o600))
 	said.await(t, `level=ERROR msg="the policy does not fit the people and groups in Slack"`)
+}
+
+// A policy that was rejected is still on disk: SIGHUP says so again, each time.
+func TestSIGHUPSaysThatThePolicyOnDiskIsRejected(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t, slacksim.Config{})
+	b := i.bot()
+	said := newOutput()
+	b.log = config.NewLogger(said, "info")
+	hup := make(chan os.Signal)
+	ctx, stop := context.WithCancel(t.Context())
+	following := make(chan struct{})
+	go func() { defer close(following); b.follow(ctx, time.Hour, hup) }()
+	t.Cleanup(func() { stop(); <-following })
+
+	rejected := `level=ERROR msg="policy change rejected; the previous version stays active" version=` + b.policy.Current().Version() + ` err=.*nonsense: there is no such key`
+	require.NoError(t, os.WriteFile(filepath.Join(i.dir, policyName), []byte(wholePolicy+"\nnonsense: 1\n"), 0o600))
+	for times := 1; times <= 3; times++ {
+		hup <- syscall.SIGHUP
+		said.await(t, strings.Repeat(`(?s:`+rejected+`.*the configuration has not changed.*)`, times))
+	}
 }
 
 // A rule in shadow mode is logged with what it would have done, and never with

@@ -120,7 +120,7 @@ func settled(ctx context.Context, path string, now time.Time) ([]source, error) 
 
 // Reload reads the path and loads what it finds, if that is valid and does not change for
 // half a second. A policy that is loaded already is not loaded again. Reload reports as
-// [Open] says, and returns the error too.
+// [Open] says, but what it rejects each time, and returns the error too.
 func (l *Live) Reload(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func (l *Live) look(ctx context.Context, again bool) error {
 	files, err := read(l.path)
 	if err != nil {
 		l.fresh = [sha256.Size]byte{}
-		if l.failed != err.Error() {
+		if again || l.failed != err.Error() {
 			l.refused(ctx, [sha256.Size]byte{}, err)
 		}
 		return err
@@ -187,9 +187,7 @@ func (l *Live) look(ctx context.Context, again bool) error {
 	}
 	p, err := compile(files, l.options)
 	if err != nil {
-		if sum != l.seen || l.failed != err.Error() {
-			l.refused(ctx, sum, err)
-		}
+		l.refused(ctx, sum, err)
 		return err
 	}
 	old := l.current.Swap(p)
