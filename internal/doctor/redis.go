@@ -32,7 +32,7 @@ func (c *checker) checkRedis(ctx context.Context) {
 	defer cancel()
 	servers, err := state.Servers(ctx, client)
 	if err != nil {
-		c.noRedis(err)
+		c.noRedis(client, err)
 		return
 	}
 	c.all = append(c.all, JudgeRedis(c.config.Redis, servers)...)
@@ -43,11 +43,11 @@ func (c *checker) checkRedis(ctx context.Context) {
 	case redis.HasErrorPrefix(err, "unknown command"):
 		c.problem("take rename-command out of the configuration of Redis", "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		c.problem(rights, "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
+		c.problem(state.Rights(client, c.config.Redis.Prefix), "Redis: %s", strings.TrimPrefix(err.Error(), "redis "))
 	case redis.HasErrorPrefix(err, "READONLY"):
 		// a replica, which was said before
 	case err != nil:
-		c.noRedis(err)
+		c.noRedis(client, err)
 	default:
 		c.fine("Redis: permits every command of a change")
 	}
@@ -65,14 +65,14 @@ func (c *checker) checkLayout(ctx context.Context, client redis.UniversalClient)
 	case errors.Is(err, state.ErrLayout):
 		c.problem("use the version that made it, or a newer one", "Redis: %s", err)
 	case err != nil:
-		c.noRedis(err)
+		c.noRedis(client, err)
 	case older:
 		c.fine("Redis: has a store of an older version, which bot admin convert would make faster")
 	}
 }
 
 // noRedis reports why Redis cannot be asked.
-func (c *checker) noRedis(err error) {
+func (c *checker) noRedis(client redis.UniversalClient, err error) {
 	where, login := "REDIS_URL", "the user and password in REDIS_URL"
 	if len(c.config.Redis.Addresses) > 0 {
 		where, login = "redis.addresses", "redis.user and REDIS_PASSWORD"
@@ -93,7 +93,7 @@ func (c *checker) noRedis(err error) {
 	for _, known := range []struct{ prefix, advice string }{
 		{"NOAUTH", "correct " + login},
 		{"WRONGPASS", "correct " + login},
-		{"NOPERM", rights},
+		{"NOPERM", state.Rights(client, c.config.Redis.Prefix)},
 		{"LOADING", "wait until it has read its data; its log says how far it is"},
 		{"MISCONF", "look at its disk and its log"},
 		{"OOM", "raise its maxmemory, or remove what else it holds"},
@@ -108,5 +108,3 @@ func (c *checker) noRedis(err error) {
 	}
 	c.problem(advice, "Redis: answers with an error: %s", err)
 }
-
-const rights = "give this user of Redis what docs/settings.md says at redis.user (ACL SETUSER)"

@@ -68,7 +68,7 @@ func TestCheckOfRedis(t *testing.T) {
 	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "-xadd").Err())
 	found = i.check()
 	require.Contains(t, found, "problem          Redis: does not permit XADD to the bot")
-	require.Contains(t, found, "-> give this user of Redis what docs/settings.md says at redis.user")
+	require.Contains(t, found, `-> give the user bot of Redis the rights that docs/settings.md names at redis.user, on keys and channels that begin with "countersign:"`)
 	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "+xadd", "-multi").Err())
 	require.Contains(t, i.check(), "could not check  Redis: whether it permits every command to the bot")
 	require.Empty(t, client.Keys(t.Context(), "*").Val(), "a check stores nothing")
@@ -97,7 +97,7 @@ func TestCheckOfARedisThatAnswersWithAnError(t *testing.T) {
 		"LOADING Redis is loading the dataset in memory":                           "wait until it has read its data",
 		"MISCONF Errors writing to the AOF file: No space left on device":          "look at its disk and its log",
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL":       "SCRIPT KILL",
-		"NOPERM this user has no permissions to run the 'ping' command":            "docs/settings.md says at redis.user",
+		"NOPERM this user has no permissions to run the 'ping' command":            "docs/settings.md names at redis.user",
 		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is 'no'": "look at its log",
 	} {
 		t.Run(answer[:6], func(t *testing.T) {

@@ -100,7 +100,9 @@ func CheckLayout(ctx context.Context, client redis.UniversalClient, prefix strin
 // then on. A process that will write calls it once, before it works. It is an error if
 // Redis does not permit a command of a change, and [ErrConverting] until a change of the
 // layout has ended.
-func (s *Store) LayOut(ctx context.Context) error {
+func (s *Store) LayOut(ctx context.Context) error { return s.advised(s.layOut(ctx)) }
+
+func (s *Store) layOut(ctx context.Context) error {
 	if err := s.label(ctx); err != nil {
 		return fmt.Errorf("store how the store is laid out: %w", err)
 	}
@@ -207,6 +209,32 @@ func forbidden(asked []redis.Cmder) error {
 		}
 	}
 	return nil
+}
+
+// advised adds what to do to an error that says that Redis does not permit something to the
+// user of the bot.
+func (s *conn) advised(err error) error {
+	if !notPermitted(err) || redis.HasErrorPrefix(err, "unknown command") {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, Rights(s.client, s.prefix))
+}
+
+// Rights says what to do when Redis does not permit something to the user of the client; an
+// empty prefix means "countersign".
+func Rights(client redis.UniversalClient, prefix string) string {
+	var user, password string
+	switch c := client.(type) {
+	case *redis.Client:
+		user, password = c.Options().Username, c.Options().Password
+	case *redis.ClusterClient:
+		user, password = c.Options().Username, c.Options().Password
+	}
+	if user == "" || password == "" { // a name without a password is not sent, and may be one in the wrong place
+		user = "default"
+	}
+	return fmt.Sprintf("give the user %s of Redis the rights that docs/settings.md names at redis.user, "+
+		"on keys and channels that begin with %q (ACL SETUSER), or correct redis.prefix", user, orDefault(prefix)+":")
 }
 
 // Permissions asks, without a store, whether Redis permits the commands of changes under the

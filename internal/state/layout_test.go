@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -61,12 +62,50 @@ func TestAUserWhoMayNotRunEveryCommandOfAChangeIsRefused(t *testing.T) {
 	require.NoError(t, layOut("~*", "&*", "+@all"))
 }
 
+// Someone sets another prefix than the user of Redis has rights for, or takes a right away:
+// the error says whose rights they are, and on what.
+func TestAMissingRightNamesTheUserAndThePrefix(t *testing.T) {
+	t.Parallel()
+	server := statetest.NewInstance(t)
+	ctx := t.Context()
+	start := func(login, prefix string, durability state.Durability) error {
+		s, err := state.Open(ctx, state.Options{URL: "redis://" + login + server.Addr, Prefix: prefix, Durability: durability})
+		if err != nil {
+			return err
+		}
+		defer func() { require.NoError(t, s.Close()) }()
+		return s.LayOut(ctx)
+	}
+	rights := func(user string, rights ...any) {
+		require.NoError(t, server.Client.Do(ctx, append([]any{"ACL", "SETUSER", user, "resetkeys", "resetchannels"}, rights...)...).Err())
+	}
+	const advice = `; give the user %s of Redis the rights that docs/settings.md names at redis.user, on keys and channels that begin with "%s:" (ACL SETUSER), or correct redis.prefix`
+	rights("bot", "on", ">hunter2", "~countersign:*", "&countersign:*", "+@all", "-@dangerous", "+info", "+config|get")
+	require.NoError(t, start("bot:hunter2@", "", state.None))
+	for _, level := range []state.Durability{state.None, state.Fsync} {
+		err := start("bot:hunter2@", "another", level)
+		require.ErrorContains(t, err, "NOPERM")
+		require.ErrorContains(t, err, fmt.Sprintf(advice, "bot", "another"))
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	for _, command := range []string{"ping", "get", "hset"} {
+		rights("bot", "~countersign:*", "&countersign:*", "-"+command)
+		require.ErrorContains(t, start("bot:hunter2@", "", state.None), fmt.Sprintf(advice, "bot", "countersign"), command)
+		rights("bot", "+"+command)
+	}
+	rights("default", "~countersign:*", "&countersign:*")
+	err := start("hunter2@", "another", state.None) // a password in the wrong place, which is not sent
+	require.ErrorContains(t, err, fmt.Sprintf(advice, "default", "another"))
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
 func TestARedisWithoutACommandOfAChangeIsRefused(t *testing.T) {
 	t.Parallel()
 	server := statetest.NewInstance(t, "--rename-command", "UNLINK", "REMOVED")
 	s, err := state.Open(t.Context(), state.Options{Client: server.Client, Durability: state.None})
 	require.NoError(t, err)
 	require.ErrorContains(t, s.LayOut(t.Context()), "redis does not permit UNLINK to the bot: ERR unknown command")
+	require.NotContains(t, s.LayOut(t.Context()).Error(), "redis.user", "no right of a user is missing")
 }
 
 // A permission that is taken away while the bot runs: a change is stored wholly or not at all,

@@ -114,20 +114,25 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		}
 		s.client, s.owned = c, true
 	}
-	if err := s.await(ctx, o); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	if err := s.checkVersions(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	if err := s.checkLayout(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	var err error
-	if s.barrier, err = s.barrierOf(ctx, o); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err := s.begin(ctx, o); err != nil {
+		return nil, errors.Join(s.advised(err), s.Close())
 	}
 	return s, nil
+}
+
+// begin waits for Redis and takes from it how the store works.
+func (s *Store) begin(ctx context.Context, o Options) (err error) {
+	if err := s.await(ctx, o); err != nil {
+		return err
+	}
+	if err := s.checkVersions(ctx); err != nil {
+		return err
+	}
+	if err := s.checkLayout(ctx); err != nil {
+		return err
+	}
+	s.barrier, err = s.barrierOf(ctx, o)
+	return err
 }
 
 // Ping reports whether Redis answers.
