@@ -73,13 +73,14 @@ func (w *redisWatch) look(ctx context.Context) {
 	}
 	judged := doctor.JudgeRedis(w.promised, servers)
 	switch err := w.holds(asking); {
-	case errors.Is(err, state.ErrEmptied), errors.Is(err, state.ErrOlder), errors.Is(err, state.ErrLayout):
+	case errors.Is(err, state.ErrEmptied), errors.Is(err, state.ErrOlder):
 		judged = append(judged, doctor.Finding{
 			Mark: doctor.IsProblem, Text: err.Error(),
 			Advice: "restore a backup, or restart the bot to go on without what was lost; see docs/operate.md",
 		})
-	case errors.Is(err, state.ErrConverting):
-		judged = append(judged, doctor.Finding{Mark: doctor.IsProblem, Text: err.Error(), Advice: "stop all replicas, and run bot admin convert"})
+	case errors.Is(err, state.ErrLayout):
+		judged = append(judged, doctor.Finding{Mark: doctor.IsProblem, Text: err.Error(), Advice: "use the version that made it, or a newer one"})
+	case errors.Is(err, state.ErrConverting), errors.Is(err, state.ErrLayoutChanged): // [bot.followLayout] ends the bot and says so
 	case err != nil:
 		return
 	}

@@ -180,6 +180,29 @@ func TestRedisIsLookedAtWhileTheBotRuns(t *testing.T) {
 	require.Zero(t, none.weak())
 }
 
+// A change of the layout takes nothing from what Redis keeps: the bot ends if it is not taken
+// back, and says why. A layout of a newer version prevents a restart, which is not advised.
+func TestALayoutIsNotTakenForASettingOfRedis(t *testing.T) {
+	t.Parallel()
+	server := statetest.NewInstance(t)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	b := i.bot()
+	said := newOutput()
+	b.redis.log = config.NewLogger(said, "info")
+	layout := func(is string) {
+		require.NoError(t, server.Client.Set(t.Context(), b.store.Prefix()+":{p00}:layout", is, 0).Err())
+		b.redis.look(t.Context())
+	}
+	layout("64+")
+	require.ErrorIs(t, b.store.Holds(t.Context()), state.ErrConverting)
+	require.Empty(t, said.String())
+	require.Zero(t, b.redis.weak())
+	layout("64/3")
+	require.Equal(t, 1, b.redis.weak())
+	require.Contains(t, said.String(), `advice="use the version that made it, or a newer one"`)
+}
+
 // A bot ends once the layout of its store was changed by another process, which cannot find
 // what this one stores: a new process takes the new layout.
 func TestABotEndsWhenTheLayoutOfItsStoreIsChanged(t *testing.T) {
