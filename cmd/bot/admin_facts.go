@@ -18,8 +18,8 @@ import (
 // requests.
 func adminFacts(ctx context.Context, in *call) error {
 	var want wantedFacts
-	in.flags.Func("since", "Only what happened at this `TIME` or later: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
-	in.flags.Func("until", "Only what happened before this `TIME`, which is written in the same way.", want.until.set)
+	in.flags.Func("since", "Only what was stored at this `TIME` or later, by the clock of Redis: a day such as 2026-01-31, which begins at midnight UTC, or a time such as 2026-01-31T15:04:05Z.", want.since.set)
+	in.flags.Func("until", "Only what was stored before this `TIME`, which is written in the same way.", want.until.set)
 	in.flags.Func("by", "Only what this `PERSON` asked for or decided, what a delegate decided in their place, an edit that cleared their decision, or what an agent asked for whose credential they share: a user id of Slack, such as U0123456789.", want.whose)
 	in.flags.Func("agent", "Only requests of the agent with this `NAME`.", want.ofAgent)
 	asJSON := in.flags.Bool("json", false, "Write an object of JSON in each line.")
@@ -31,7 +31,9 @@ func adminFacts(ctx context.Context, in *call) error {
 	})
 }
 
-// wantedFacts says which facts are printed. A field that is zero excludes none.
+// wantedFacts says which facts are printed. A field that is zero excludes none. The period is
+// of when facts were stored, not of when they happened: what is stored later never falls into
+// one that was printed before.
 type wantedFacts struct {
 	since, until instant
 	by           approvals.UserID
@@ -80,7 +82,7 @@ func (i *instant) set(value string) error {
 }
 
 func (w wantedFacts) has(m moment) bool {
-	return !m.At.Before(w.since.Time) && (w.until.IsZero() || m.At.Before(w.until.Time)) &&
+	return !m.Stored.Before(w.since.Time) && (w.until.IsZero() || m.Stored.Before(w.until.Time)) &&
 		(w.by == "" || m.By == w.by || slices.Contains(m.DelegateOf, w.by) || slices.Contains(m.Cleared, w.by) || slices.Contains(m.sharedBy(), w.by)) &&
 		(w.agent == "" || m.Agent == w.agent)
 }
@@ -201,13 +203,19 @@ func (a admin) factsOf(ctx context.Context, partition int) iter.Seq2[moment, err
 				yield(moment{}, err)
 				return
 			}
-			opened, first := e.(approvals.Opened)
+			opened, first := e.Event.(approvals.Opened)
 			if first {
 				of[opened.Batch] = &askedBatch{opened.Run, opened.Agent, map[approvals.ToolCallID]string{}, map[approvals.ToolCallID]string{}}
 			}
+			stored, err := state.StoredAt(e.ID)
+			if err != nil {
+				yield(moment{}, err)
+				return
+			}
 			var all []moment
-			factOf(e, func(m moment) { all = append(all, m) })
+			factOf(e.Event, func(m moment) { all = append(all, m) })
 			for _, m := range all {
+				m.Stored = stored
 				if b := of[m.Batch]; b != nil {
 					b.completes(&m, first)
 				}

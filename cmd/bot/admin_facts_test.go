@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -88,6 +89,39 @@ func TestAnAuditorReadsWhoSignedWhat(t *testing.T) {
 	got, err := exec.CommandContext(t.Context(), "python3", "-c", compare, string(fact), `{"of": "a.txt"}`).Output()
 	require.NoError(t, err)
 	require.Equal(t, facts[1].Digest.String(), string(got), "what the documentation computes")
+}
+
+// An archive that is written month by month has each fact once: also one that is stored after
+// the month in which it happened was written.
+func TestMonthsOfFactsHaveEachFactOnce(t *testing.T) {
+	t.Parallel()
+	f := deferral(t)
+	stores := func(stored string, e approvals.Event) {
+		t.Helper()
+		at, err := time.Parse(time.RFC3339, stored)
+		require.NoError(t, err)
+		doc, err := approvals.EncodeEvent(e)
+		require.NoError(t, err)
+		_, err = f.redis.XAdd(f.b.store.Prefix()+":{p07}:facts", fmt.Sprintf("%d-0", at.UnixMilli()), []string{"e", string(doc)})
+		require.NoError(t, err)
+	}
+	january := time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC)
+	stores("2026-01-31T23:59:59Z", approvals.Concluded{Batch: "b1", Call: "c1", State: approvals.Ran, At: january})
+	month := func(since, until string) (calls []approvals.ToolCallID) {
+		t.Helper()
+		for _, m := range factLines(f, "--since", since, "--until", until) {
+			calls = append(calls, m.Call)
+		}
+		return calls
+	}
+	require.Equal(t, []approvals.ToolCallID{"c1"}, month("2026-01-01", "2026-02-01"))
+	stores("2026-02-01T00:00:00Z", approvals.Concluded{Batch: "b1", Call: "c2", State: approvals.Refused, At: january})
+	stores("2026-02-02T00:00:00Z", approvals.Concluded{Batch: "b1", Call: "c3", State: approvals.Ran}) // of a version that stored no time
+	require.Equal(t, []approvals.ToolCallID{"c1"}, month("2026-01-01", "2026-02-01"))
+	require.Equal(t, []approvals.ToolCallID{"c2", "c3"}, month("2026-02-01", "2026-03-01"))
+	late := factLines(f, "--until", "2026-03-01")[1]
+	require.Equal(t, january, late.At)
+	require.Equal(t, january.Add(time.Second), late.Stored)
 }
 
 // Of the people who share a credential, one asked, and no one knows which.

@@ -22,7 +22,7 @@ func (a admin) remains(ctx context.Context, id approvals.RunID, unknown error, a
 		if err != nil {
 			return fmt.Errorf("read the facts about run %s: %w", id, err)
 		}
-		asked.note(e)
+		asked.note(e.Event)
 	}
 	of := asked.chain(id)
 	if len(of) == 0 {

@@ -174,8 +174,8 @@ func (a admin) facts(ctx context.Context, id approvals.BatchID) (of []approvals.
 		if err != nil {
 			return nil, err
 		}
-		if approvals.BatchOf(e) == id {
-			of = append(of, e)
+		if approvals.BatchOf(e.Event) == id {
+			of = append(of, e.Event)
 		}
 	}
 	return of, nil

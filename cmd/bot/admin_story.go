@@ -15,14 +15,15 @@ import (
 // A moment is something that happened to a run. It has no arguments and nothing
 // that people or models wrote.
 type moment struct {
-	At    time.Time            `json:"at,omitzero"` // left out if it is not known
-	Kind  momentKind           `json:"kind"`
-	What  string               `json:"what"` // for people
-	Run   approvals.RunID      `json:"run"`
-	Batch approvals.BatchID    `json:"batch,omitempty"`
-	Call  approvals.ToolCallID `json:"call,omitempty"`
-	Tool  string               `json:"tool,omitempty"`
-	By    approvals.UserID     `json:"by,omitempty"`
+	At     time.Time            `json:"at,omitzero"`        // left out if it is not known
+	Stored time.Time            `json:"stored_at,omitzero"` // when Redis stored it, of a fact that is listed by itself
+	Kind   momentKind           `json:"kind"`
+	What   string               `json:"what"` // for people
+	Run    approvals.RunID      `json:"run"`
+	Batch  approvals.BatchID    `json:"batch,omitempty"`
+	Call   approvals.ToolCallID `json:"call,omitempty"`
+	Tool   string               `json:"tool,omitempty"`
+	By     approvals.UserID     `json:"by,omitempty"`
 
 	Participants []approvals.UserID `json:"participants,omitempty"` // others whose words the agent had read, or who share its credential
 	DelegateOf   []approvals.UserID `json:"delegate_of,omitempty"`  // who is away, and in whose place the person may decide

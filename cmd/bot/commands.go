@@ -185,8 +185,11 @@ Lists the facts about all requests, the oldest first: what people were asked
 about, by which agent and for whom, who decided what and when, and what became
 of the calls. Facts stay when a request is removed after retention.threads. Each
 has the run and the batch that bot admin run takes, and with --json also the
-digest of what people saw. It prints no arguments and nothing that people or
-models wrote. It reads all facts, which takes a moment on a large store.`,
+digest of what people saw. A fact is stored when it happened, or later. --since
+and --until are about when it was stored, so that a list of each month, made
+after its end, has each fact once. It prints no arguments and nothing that
+people or models wrote. It reads all facts, which takes a moment on a large
+store.`,
 			example: "bot admin facts --since 2026-01-01 --until 2026-02-01 --by U0123456789",
 		},
 		{

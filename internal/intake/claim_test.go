@@ -236,7 +236,7 @@ func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	require.NoError(t, err)
 	for e, err := range state.NewFeed(w.store).Events(ctx, partition) {
 		require.NoError(t, err)
-		if c, ok := e.(approvals.Concluded); ok && c.Batch == r.Batch {
+		if c, ok := e.Event.(approvals.Concluded); ok && c.Batch == r.Batch {
 			stopped = append(stopped, c.Rule)
 		}
 	}

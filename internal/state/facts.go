@@ -120,12 +120,11 @@ var followSweep = 5 * time.Second
 
 // Events yields the facts that a partition has, in the order in which they were
 // committed. It ends after an error, and does not wait for new ones.
-func (f *Feed) Events(ctx context.Context, partition int) iter.Seq2[approvals.Event, error] {
-	return func(yield func(approvals.Event, error) bool) {
+func (f *Feed) Events(ctx context.Context, partition int) iter.Seq2[approvals.StoredEvent, error] {
+	return func(yield func(approvals.StoredEvent, error) bool) {
 		var after string
-		_, err := f.yieldAfter(ctx, partition, &after, func(e approvals.StoredEvent, err error) bool { return yield(e.Event, err) })
-		if err != nil {
-			yield(nil, err)
+		if _, err := f.yieldAfter(ctx, partition, &after, yield); err != nil {
+			yield(approvals.StoredEvent{}, err)
 		}
 	}
 }
@@ -242,6 +241,17 @@ func (e factEntry) facts() ([]approvals.StoredEvent, error) {
 		out = append(out, approvals.StoredEvent{ID: id, Event: event})
 	}
 	return out, nil
+}
+
+// StoredAt is when the fact at a place was stored, by the clock of its Redis. Within a
+// partition it never goes back.
+func StoredAt(place string) (time.Time, error) {
+	at, _, _ := strings.Cut(place, "-")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: %.100q is not the place of a fact", approvals.ErrInvalid, place)
+	}
+	return time.UnixMilli(ms).UTC(), nil
 }
 
 // entryAfter returns the entry after which to read for the facts after a place, and how

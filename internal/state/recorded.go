@@ -55,7 +55,7 @@ func (r recordReader) deferrals(ctx context.Context, since time.Time) iter.Seq2[
 		feed := NewFeed(r.store)
 		for n := range approvals.Partitions {
 			for e, err := range feed.Events(ctx, n) {
-				opened, ok := e.(approvals.Opened)
+				opened, ok := e.Event.(approvals.Opened)
 				if err == nil && (!ok || opened.At.Before(since)) {
 					continue
 				}
