@@ -31,13 +31,13 @@ func (b *bot) newReviews(c config.Config, e config.Environment, extra config.Too
 			_, err = policy.Load(b.path, b.judging(judged, sets))
 			return err
 		},
-		Take: func(context.Context) error { return b.retool(e, extra) },
+		Take: func(ctx context.Context) error { return b.retool(ctx, e, extra) },
 	}, accepted)
 }
 
 // retool gives the agents and the policy the tools that the servers have now: both,
 // or neither. Runs that are at work keep the tools that they have.
-func (b *bot) retool(e config.Environment, extra config.ToolsFor) error {
+func (b *bot) retool(ctx context.Context, e config.Environment, extra config.ToolsFor) error {
 	b.agents.changing.Lock()
 	defer b.agents.changing.Unlock()
 	c := b.agents.of.WithServers(b.servers)
@@ -49,7 +49,7 @@ func (b *bot) retool(e config.Environment, extra config.ToolsFor) error {
 		return err
 	}
 	// The policy first: it judges a tool that no agent has yet.
-	if err := b.policy.Retool(b.judging(c, sets)); err != nil {
+	if err := b.policy.Retool(ctx, b.judging(c, sets)); err != nil {
 		return err
 	}
 	return b.agents.load(c, sets)

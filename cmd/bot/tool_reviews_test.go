@@ -308,6 +308,25 @@ func TestAnAcceptedToolIsThereOnEveryReplica(t *testing.T) {
 	}
 }
 
+// The rule is there before the tool is, and rejected until that is accepted.
+func TestARuleForAToolThatIsAcceptedLaterIsTakenWithIt(t *testing.T) {
+	t.Parallel()
+	server, bots := replicas(t, oneOfSRE)
+	require.NoError(t, os.WriteFile(bots[0].path, []byte(oneOfSRE+"rules:\n  - {name: refunding, tools: [bank.refund], deny: no}\n"), 0o600))
+	for _, b := range bots {
+		require.ErrorContains(t, b.policy.Reload(t.Context()), `no agent has a tool "bank.refund"`)
+	}
+	server.lists("refund", "Refunds.")
+	doc := asks(t, bots[0])
+	_, err := bots[0].reviews.Decide(t.Context(), mcpreview.IDOf(doc.Place), doc.Digest, mcptool.Accepted, approvals.Principal{User: bob})
+	require.NoError(t, err)
+	for _, b := range bots {
+		require.NoError(t, b.reviews.Look(t.Context()))
+		require.Equal(t, "Refunds.", b.described("bank.refund"))
+		require.Equal(t, []string{"refunding"}, b.policy.Current().Rules())
+	}
+}
+
 // A rule is for a tool that the server no longer has: with that accepted the bot would
 // not start again, so it is not.
 func TestNothingIsAcceptedThatTheBotWouldNotStartWith(t *testing.T) {

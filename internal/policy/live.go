@@ -51,17 +51,18 @@ func Open(ctx context.Context, path string, o Options, report func(ctx context.C
 // Current returns the policy that rules now.
 func (l *Live) Current() *Policy { return l.current.Load() }
 
-// Retool judges by these options from now on, after tools have changed. If the policy
-// that is in force does not fit them, or its files are being changed, it is an error
-// and nothing changes.
-func (l *Live) Retool(o Options) error {
+// Retool judges by these options from now on, after tools have changed. A policy at the path
+// that was rejected before, maybe because it is for these tools, is taken with them. If what
+// is at the path does not fit them, or is being changed, it is an error and nothing changes.
+func (l *Live) Retool(ctx context.Context, o Options) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	files, err := read(l.path)
 	if err != nil {
 		return err
 	}
-	if digest(files) != l.Current().content {
+	sum, old := digest(files), l.Current()
+	if sum != old.content && (sum != l.seen || sum != l.fresh) { // no two looks have seen it
 		return errSettling
 	}
 	p, err := compile(files, o)
@@ -70,6 +71,12 @@ func (l *Live) Retool(o Options) error {
 	}
 	l.options = o
 	l.current.Store(p)
+	if sum != old.content {
+		l.failed = ""
+		if l.report != nil {
+			l.report(ctx, old, p, nil)
+		}
+	}
 	return nil
 }
 

@@ -101,6 +101,43 @@ func TestAPolicyIsFollowedAndABrokenOneIsReportedOnce(t *testing.T) {
 	require.ErrorContains(t, err, "has more than 262144 bytes", "no more is read than shows that")
 }
 
+// A rule for a tool that is accepted later is rejected until then. When the tool is there, the
+// policy on disk is taken with it.
+func TestARejectedPolicyIsTakenWithTheToolsThatItNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+		write(allows)
+		var told []string
+		one := policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x"}}}
+		two := policy.Options{Tools: append(one.Tools, policy.Tool{Agent: "ops", Name: "pay"})}
+		live, err := policy.Open(t.Context(), path, one, func(_ context.Context, old, current *policy.Policy, err error) {
+			if err != nil {
+				told = append(told, err.Error())
+				return
+			}
+			told = append(told, strings.Join(old.Rules(), "")+" to "+strings.Join(current.Rules(), ""))
+		})
+		require.NoError(t, err)
+		write(allows + "  - {name: pays, tools: [pay], deny: no}\n  - {name: more, tools: [more], deny: no}\n")
+		require.ErrorContains(t, live.Reload(t.Context()), `no agent has a tool "pay"`)
+		err = live.Retool(t.Context(), two)
+		require.ErrorContains(t, err, `no agent has a tool "more"`)
+		require.NotContains(t, err.Error(), `"pay"`)
+		require.Len(t, live.Current().Options().Tools, 1)
+		require.Len(t, told, 1, "what the tools do not suffice for is the error")
+
+		write(allows + "  - {name: pays, tools: [pay], deny: no}\n")
+		require.EqualError(t, live.Retool(t.Context(), two), "the policy is still being written; it is loaded once it stops changing")
+		require.Error(t, live.Reload(t.Context()))
+		require.NoError(t, live.Retool(t.Context(), two))
+		require.Len(t, live.Current().Options().Tools, 2)
+		require.Equal(t, "yes to yespays", told[2])
+		require.NoError(t, live.Reload(t.Context()))
+		require.Len(t, told, 3)
+	})
+}
+
 func TestADirectoryIsReadAsOneFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
