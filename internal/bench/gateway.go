@@ -89,7 +89,7 @@ func (b *bench) gateway(ctx context.Context) (err error) {
 		{"gateway", "reports_" + writes, connections, n},
 		{ours, "reports_" + lookUp, connections, n},
 	} {
-		all = append(all, subject{name: x.name, addrs: []string{b.agents}, conns: x.conns, sent: calls(path, x.tool, x.n)})
+		all = append(all, subject{name: x.name, addrs: []string{r.agents}, conns: x.conns, sent: calls(path, x.tool, x.n)})
 	}
 	for i := range all {
 		all[i].want = "report is here"

@@ -37,7 +37,7 @@ func (b *bench) hooks(ctx context.Context) (err error) {
 		return err
 	}
 	const one, many = "hook, one at a time", "hook, 64 at a time"
-	hook := subject{addrs: []string{b.agents}, want: `"permissionDecision":"allow"`}
+	hook := subject{addrs: []string{r.agents}, want: `"permissionDecision":"allow"`}
 	for _, x := range []struct {
 		name     string
 		conns, n int

@@ -157,15 +157,14 @@ func share(ctx context.Context, nodes []*redis.Client) error {
 func busPort(ctx context.Context) (string, error) {
 	const above, highest = 10_000, 65_535
 	for range 100 {
-		addr, err := free(ctx)
+		l, err := listen(ctx)
 		if err != nil {
 			return "", err
 		}
-		_, port, err := net.SplitHostPort(addr)
-		if err != nil {
+		n := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is one
+		if err := l.Close(); err != nil {
 			return "", fmt.Errorf("find a port: %w", err)
 		}
-		n, _ := strconv.Atoi(port) // it is one
 		if n+above > highest {
 			n -= above
 		}

@@ -50,7 +50,6 @@ type world struct {
 	secret string // in the tokens of the coding agents
 	slack  *slacksim.Server
 	api    string // the address of Slack
-	agents string // where the bot listens for agents
 
 	published chan struct{} // has one after a Home was published
 	stand     standIn
@@ -79,9 +78,6 @@ func newWorld(ctx context.Context) (w *world, err error) {
 		return w, err
 	}
 	w.slack.SetPublicURL("http://" + w.api)
-	if w.agents, err = free(ctx); err != nil {
-		return w, err
-	}
 	return w, nil
 }
 
@@ -155,13 +151,15 @@ func (o *overheard) Write(p []byte) (int, error) {
 
 func (w *world) policy() string { return filepath.Join(w.folder, "policy.yaml") }
 
-// free finds an address that nothing listens at.
-func free(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+// anywhere is a free port of the loopback interface.
+const anywhere = "127.0.0.1:0"
+
+func listen(ctx context.Context) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", anywhere)
 	if err != nil {
-		return "", fmt.Errorf("find a port: %w", err)
+		return nil, fmt.Errorf("listen: %w", err)
 	}
-	return l.Addr().String(), l.Close()
+	return l, nil
 }
 
 // ends are what is to be ended, the last first.
@@ -180,9 +178,9 @@ func (e *ends) close() error {
 
 // serve answers at a new address until the end.
 func (e *ends) serve(ctx context.Context, h http.Handler) (addr string, err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := listen(ctx)
 	if err != nil {
-		return "", fmt.Errorf("listen: %w", err)
+		return "", err
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan error, 1)
@@ -205,7 +203,7 @@ func (b *bench) configuration(prefix string) config.Config {
 		RemoteAgents: b.coders(),
 		Policy:       b.policy(),
 		Slack:        config.Slack{CardsPerMinute: 1_000_000, MessagesPerMinute: 1_000_000},
-		HTTP:         config.HTTP{Listen: b.agents},
+		HTTP:         config.HTTP{Listen: anywhere},
 		Runs:         config.Runs{PerRequester: unlimited}, // one person asks for all of them
 		Redis:        config.Redis{Prefix: prefix, Durability: b.keeps},
 	}
@@ -250,17 +248,15 @@ func (b *bench) fresh() string {
 
 // A replica is a bot that runs.
 type replica struct {
-	addr string
-	end  func() error
+	addr   string // where it takes what Slack sends
+	agents string // where it serves remote agents
+	end    func() error
 }
 
 // group starts n replicas, which running ends, and returns the addresses at which they
 // take clicks.
 func (b *bench) group(ctx context.Context, running *ends, c config.Config, n int) (addrs []string, err error) {
 	for range n {
-		if c.HTTP.Listen, err = free(ctx); err != nil {
-			return nil, err
-		}
 		r, err := b.replica(ctx, c)
 		if err != nil {
 			return nil, err
@@ -278,20 +274,24 @@ func (b *bench) replica(ctx context.Context, c config.Config) (replica, error) {
 
 // replicaWith is replica with a model, and tools.
 func (b *bench) replicaWith(ctx context.Context, c config.Config, model string, extra config.ToolsFor) (replica, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := listen(ctx)
 	if err != nil {
-		return replica{}, fmt.Errorf("listen for the bot: %w", err)
+		return replica{}, err
+	}
+	agents, err := listen(ctx)
+	if err != nil {
+		return replica{}, errors.Join(err, l.Close())
 	}
 	e := b.environment()
 	e.OpenAIBaseURL = model
 	ctx, stop := context.WithCancel(ctx)
 	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() {
-		ended <- b.Serve(ctx, l, nil, c, e, extra, func() { close(ready) }, b.log())
+		ended <- b.Serve(ctx, l, agents, c, e, extra, func() { close(ready) }, b.log())
 	}()
 	select {
 	case <-ready:
-		return replica{l.Addr().String(), func() error { stop(); return <-ended }}, nil
+		return replica{l.Addr().String(), agents.Addr().String(), func() error { stop(); return <-ended }}, nil
 	case err := <-ended:
 		stop()
 		return replica{}, fmt.Errorf("start the bot: %w", err)
