@@ -78,6 +78,16 @@ func TestWhatIsIrreversibleIsTickedByItself(t *testing.T) {
 	require.Equal(t, "approved pending", h.statuses(b))
 }
 
+// A list is where people approve, too: it rates a call with the words of the card.
+func TestAListSaysOfALowRiskThatTheToolIsNotKnown(t *testing.T) {
+	h := newSheetWorkspace(t)
+	unknown := rated(call("x", "other", `{"path":"a"}`, sre), approvals.SeverityLow, "Do something else")
+	h.asks("one", "U0ALICE", time.Hour, rated(tags(1, sre)[0], approvals.SeverityLow, "Tag {args.path}"), unknown)
+	text := shows(h.sheet("U0BOB", "approve all"))
+	require.Contains(t, text, "Tag reports/0.txt · Low risk")
+	require.Contains(t, text, "Do something else · Rated low risk, but Countersign doesn't know the tool")
+}
+
 func TestTheFrozenSet(t *testing.T) {
 	t.Run("a call that came later is not signed", func(t *testing.T) {
 		h := newSheetWorkspace(t)

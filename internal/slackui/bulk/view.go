@@ -103,6 +103,7 @@ type shownLine struct {
 	index int // of the call in the batch
 	gone  bool
 	open  bool // people can still decide it
+	known bool // its tool is
 }
 
 // shownLines loads the calls of these lines with the arguments that they had when
@@ -139,6 +140,7 @@ func (s *Service) readLines(ctx context.Context, sheet approvals.Sheet, from, to
 		if x.gone = x.index < 0; !x.gone {
 			x.a = x.batch.Approvals[x.index]
 			x.open = x.a.OpenAt(now)
+			_, x.known = directory.SpecOf(s.Cfg.Tools, x.batch, x.a)
 			x.call, errs[i] = readers[l.Batch].CallAs(ctx, x.batch, l.Call, l.Digest)
 		}
 		if errors.Is(errs[i], approvals.ErrStale) || errors.Is(errs[i], approvals.ErrNotFound) {
@@ -315,7 +317,7 @@ func (x shownLine) paras() []blockkit.Para {
 	if x.gone {
 		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(rowGone))...)}
 	}
-	what := blockkit.Line(blockkit.Styled(x.does(titleOnSheet), blockkit.Bold), blockkit.Say(" · "+blockkit.Risk(x.a.Severity)))
+	what := blockkit.Line(blockkit.Styled(x.does(titleOnSheet), blockkit.Bold), blockkit.Say(" · "+card.Rated(x.a.Severity, x.known)))
 	id = append(id, blockkit.Say(" requested by "), blockkit.PersonSpan(x.batch.Requester))
 	if d := x.a.Requirement.Deadline; !d.IsZero() {
 		id = append(id, blockkit.Say(", expires "), blockkit.DateSpan(d))

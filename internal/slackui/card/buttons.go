@@ -95,6 +95,15 @@ func confirmation(title, text, yes string) *slack.ConfirmationBlockObject {
 	return slack.NewConfirmationBlockObject(blockkit.Literal(title), blockkit.Literal(blockkit.Clip(text, 299)), blockkit.Literal(yes), blockkit.Literal("Not now"))
 }
 
+// Rated is the severity of a call in words, where people approve it. Low is no promise
+// about a tool that is not known.
+func Rated(s approvals.Severity, known bool) string {
+	if s == approvals.SeverityLow && !known {
+		return sayLowUnknownTool
+	}
+	return blockkit.Risk(s)
+}
+
 // HarmWarning is the warning about a call that cannot be undone, or whose tool
 // may do harm or is not known. It does not contradict the card where that says Low risk.
 func HarmWarning(s approvals.Severity, known bool) string {

@@ -151,13 +151,10 @@ func (d *drawing) risk() (said string, open int) {
 	return blockkit.Risk(s) + ".", open
 }
 
-// rated is the severity of the call in words. Low is no promise about a tool that is not
-// known.
+// rated is [Rated] of the call.
 func (d *drawing) rated(a approvals.Approval) string {
-	if _, known := d.Tools[a.Call.Name]; !known && a.Severity == approvals.SeverityLow {
-		return sayLowUnknownTool
-	}
-	return blockkit.Risk(a.Severity)
+	_, known := d.Tools[a.Call.Name]
+	return Rated(a.Severity, known)
 }
 
 // ended is how a call ended, in one word.
