@@ -10,10 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // tags are calls of a tool that says it does no harm.
@@ -326,6 +328,24 @@ func TestTheLinkOfACardFindsItsRequest(t *testing.T) {
 	h.finishes(func() approvals.SheetID { id := h.sheetID("U0BOB"); h.sendsSheet("U0BOB", "not now"); return id }())
 	require.Equal(t, "denied", h.statuses(second))
 	require.Contains(t, h.slashes("U0BOB", "approve thread:"+link(slacksim.Message{Channel: "C0GENERAL", TS: all[0].TS}, "")), "No open call that you can see matches this filter")
+}
+
+// The link of a card costs one round trip for many requests, not one for each.
+func TestTheCardsOfManyRequestsAreLookedUpTogether(t *testing.T) {
+	seen, client := &statetest.Trips{}, statetest.Miniredis(t)
+	client.AddHook(seen)
+	h := newSheetWorkspaceOn(t, client)
+	for n := range 20 {
+		name := fmt.Sprint("request ", n)
+		h.asksFrom(agentrun.Origin{Surface: "api", Team: "ops", Channel: "C0OPS", Root: name}, name, "U0ALICE", time.Hour, tags(1, sre)...)
+	}
+	trips := func(filter string) int {
+		h.slashes("U0BOB", "approve "+filter)
+		seen.Taken()
+		require.Contains(t, h.slashes("U0BOB", "approve "+filter), "No open call that you can see matches this filter")
+		return len(seen.Taken())
+	}
+	require.Equal(t, trips("tool:nothing")+1, trips("tool:nothing thread:https://acme.slack.com/archives/C0OPS/p1700000000000100"))
 }
 
 // The copy of a card that a person has in their direct messages has a link of its own.

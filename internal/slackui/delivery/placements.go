@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/slack-go/slack"
 )
@@ -42,11 +43,13 @@ func (p *Placements) Shows(ctx context.Context, id approvals.BatchID, version in
 	return err != nil || i >= 0 && !n.Body.shut(n.Body.Anchors[i]) && n.Body.Anchors[i].Version >= version
 }
 
-// InThread reports whether a card of the batch is in the thread that begins with this
-// message, or is the message.
-func (p *Placements) InThread(ctx context.Context, id approvals.BatchID, channel, root string) (bool, error) {
+// InThread reports whether a card of the batch is one of these messages, or is in a thread
+// that begins with one.
+func (p *Placements) InThread(ctx context.Context, id approvals.BatchID, roots []ref.Message) (bool, error) {
 	n, _, err := p.notes().Load(ctx, string(id))
-	return slices.ContainsFunc(n.Body.Anchors, func(a Anchor) bool { return a.Channel == channel && (a.TS == root || a.Thread == root) }), err
+	return slices.ContainsFunc(n.Body.Anchors, func(a Anchor) bool {
+		return slices.Contains(roots, ref.Message{Channel: a.Channel, TS: a.TS}) || slices.Contains(roots, ref.Message{Channel: a.Channel, TS: a.Thread})
+	}), err
 }
 
 // ShowsWhole reports whether the message is a card that shows this version of the batch,

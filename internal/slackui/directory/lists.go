@@ -35,9 +35,10 @@ func ListKeys(l ref.List, who Viewer, channel string) []approvals.ListKey {
 	return append(slices.Clone(who.keys), here, approvals.AskedBy(who.User))
 }
 
-// EachListed calls f with the batches of these lists, the oldest first, until f
-// returns false or this many were read. Then there may be more.
-func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most int, f func(approvals.Batch) bool) (more bool, err error) {
+// EachListed calls f with the batches of these lists, the oldest first and up to
+// [WindowSize] at a time, until f returns false or this many were read. Then there may be
+// more.
+func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most int, f func([]approvals.Batch) bool) (more bool, err error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	var cursor approvals.Cursor
 	for looked := 0; ; {
@@ -45,10 +46,8 @@ func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most 
 		if err != nil {
 			return false, err
 		}
-		for _, b := range batches {
-			if !f(b) {
-				return true, nil
-			}
+		if !f(batches) {
+			return true, nil
 		}
 		if cursor = next; cursor == "" {
 			return false, nil
