@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -328,6 +329,28 @@ func TestTheLinkOfACardFindsItsRequest(t *testing.T) {
 	h.finishes(func() approvals.SheetID { id := h.sheetID("U0BOB"); h.sendsSheet("U0BOB", "not now"); return id }())
 	require.Equal(t, "denied", h.statuses(second))
 	require.Contains(t, h.slashes("U0BOB", "approve thread:"+link(slacksim.Message{Channel: "C0GENERAL", TS: all[0].TS}, "")), "No open call that you can see matches this filter")
+}
+
+// What cannot be read of one request does not keep people from finding another.
+func TestADamagedRecordOfCardsHidesOnlyItsRequestFromALink(t *testing.T) {
+	h := newSheetWorkspace(t)
+	damaged, other := h.asksOver("api", "one", tags(1, sre)...), h.asksOver("api", "two", tags(1, sre)...)
+	_, version, err := h.store.Memo(t.Context(), string(damaged.ID), "cards")
+	require.NoError(t, err)
+	require.NoError(t, h.store.CommitMemo(t.Context(), string(damaged.ID), "cards", []byte("{"), version, 0))
+	all, err := h.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	approve := func(b approvals.Batch) string {
+		i := slices.IndexFunc(all, func(m slacksim.Message) bool {
+			said, _ := m.Metadata["event_payload"].(map[string]any)
+			return said["batch"] == string(b.ID)
+		})
+		return "approve thread:https://acme.slack.com/archives/C0OPS/p" + strings.Replace(all[i].TS, ".", "", 1)
+	}
+	require.Contains(t, h.slashes("U0BOB", approve(damaged)), "No open call that you can see matches this filter")
+	h.sheet("U0BOB", approve(other))
+	h.finishes(func() approvals.SheetID { id := h.sheetID("U0BOB"); h.sendsSheet("U0BOB"); return id }())
+	require.Equal(t, "approved", h.statuses(other))
 }
 
 // The link of a card costs one round trip for many requests, not one for each.

@@ -3,12 +3,14 @@ package bulk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
@@ -80,6 +82,9 @@ func (s *Service) addThreads(ctx context.Context, f *ref.Filter, batches []appro
 			continue
 		}
 		in, err := s.Placements.InThread(ctx, b.ID, by)
+		if errors.Is(err, memo.ErrUnreadable) {
+			continue // no link finds it; other filters do
+		}
 		if err != nil {
 			return fmt.Errorf("look for the cards of batch %s: %w", b.ID, err)
 		}
