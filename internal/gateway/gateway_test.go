@@ -120,6 +120,43 @@ func TestWhatPeopleEditedIsWhatRunsAndTheResultSaysSo(t *testing.T) {
 	require.Equal(t, []string{`{"n":2}`}, w.tool("srv.write").executions())
 }
 
+// Some clients, Claude Code and Codex among them, show their model only the structured content of a
+// success. So one whose arguments people changed has none, and if its definition promises
+// some, it is given as an error.
+func TestAnEditIsNotHiddenByStructuredContent(t *testing.T) {
+	const (
+		note = `The arguments of call 1 (srv.write) were changed by a person before it was run. It was run with: {"n":2}` + "\n"
+		text = `{"mcp":{"content":[{"type":"text","text":"full"}],"structuredContent":{"code":7}}}`
+		same = `{"mcp":{"content":[{"type":"text","text":"{\"code\":7}"}],"structuredContent":{"code":7}}}`
+	)
+	for _, test := range []struct {
+		schema, kept string
+		isError      bool
+		want         string
+	}{
+		{"", text, false, note + "full\n{\"code\":7}\n"},
+		{"", same, false, note + "{\"code\":7}\n"},
+		{`{"type":"object"}`, same, true, "The call ran and succeeded, so do not repeat it. It is given as an error only because some clients " +
+			"would hide the next sentence otherwise.\n" + note + "{\"code\":7}\n"},
+	} {
+		w := newWorld(t)
+		w.tool("srv.write").output = test.schema
+		w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+			return agentrun.Result{Value: json.RawMessage(`"x"`), Metadata: json.RawMessage(test.kept)}, nil
+		}
+		p := w.start()
+		answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+		q := <-p.watch.asked
+		require.NoError(t, p.edit(q, `{"n":2}`))
+		p.decide(q, "bob", approvals.Approve, "")
+		got := <-answer
+		require.NoError(t, got.err)
+		require.Equal(t, test.want, got.text())
+		require.Nil(t, got.StructuredContent)
+		require.Equal(t, test.isError, got.IsError)
+	}
+}
+
 func TestACallerHearsHowManyApprovalsAreMissing(t *testing.T) {
 	w := newWorld(t)
 	p := w.start()

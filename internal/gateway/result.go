@@ -31,6 +31,16 @@ func (s *Server) result(t Tool, e agentrun.Executed) *mcp.CallToolResult {
 			notes = append(notes, &mcp.TextContent{Text: p.Content})
 		}
 	}
+	if len(notes) == 0 {
+		return out
+	}
+	// Some clients show their model nothing but the structured content of a success.
+	if raw, ok := out.StructuredContent.(json.RawMessage); ok {
+		if out = asText(out, raw); !out.IsError && structured(t) {
+			out.IsError = true
+			notes = append([]mcp.Content{&mcp.TextContent{Text: changedWords}}, notes...)
+		}
+	}
 	out.Content = append(notes, out.Content...)
 	return out
 }
@@ -77,6 +87,11 @@ func readable(r *mcp.CallToolResult, version string) *mcp.CallToolResult {
 	if !ok || version >= anyJSON || bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		return r
 	}
+	return asText(r, raw)
+}
+
+// asText is a result with its structured content as text.
+func asText(r *mcp.CallToolResult, raw json.RawMessage) *mcp.CallToolResult {
 	out := *r
 	out.StructuredContent = nil
 	says := func(c mcp.Content) bool { t, ok := c.(*mcp.TextContent); return ok && t.Text == string(raw) }

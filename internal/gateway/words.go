@@ -17,6 +17,8 @@ const (
 
 	askedWords = "People are asked what to do. Call again with exactly the same arguments to hear what they say; nothing runs twice by that."
 
+	changedWords = "The call ran and succeeded, so do not repeat it. It is given as an error only because some clients would hide the next sentence otherwise."
+
 	tooLargeWords = "The call ran and succeeded. Its result is too large, or of a kind that cannot be passed on, so this is a description of it:"
 )
 
