@@ -31,6 +31,7 @@ type Definition struct {
 	schema      json.RawMessage
 	judged      argschema.Schema
 	annotations annotations
+	onlyTasks   bool // the server refuses every call that is not a task
 }
 
 type annotations struct {
@@ -109,12 +110,24 @@ func readDefinition(raw json.RawMessage) (Definition, error) {
 	if d.judged, err = argschema.Compile(wire.InputSchema); err != nil {
 		return d, fmt.Errorf("its inputSchema cannot be judged: %w", err)
 	}
+	d.onlyTasks = needsTask(d.Raw)
 	d.schema = wire.InputSchema
 	if !hasProperties(d.schema) {
 		d.schema = withProperties(d.schema)
 	}
 	d.description = clip(approvals.Visible(wire.Description), maxDescription)
 	return d, nil
+}
+
+// needsTask reports whether a tool runs only as a task, see
+// https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks.
+func needsTask(raw json.RawMessage) bool {
+	var wire struct {
+		Execution struct {
+			TaskSupport string `json:"taskSupport"`
+		} `json:"execution"`
+	}
+	return json.Unmarshal(raw, &wire) == nil && wire.Execution.TaskSupport == "required"
 }
 
 // hasProperties reports whether the schema has the key that the parameters of a

@@ -301,6 +301,17 @@ func TestAToolThatChangedIsUnavailable(t *testing.T) {
 	require.NotContains(t, r.tools, "srv.spy2", "nobody accepted it")
 }
 
+// Its server refuses every call of such a tool, so people would approve it for nothing.
+// It stays accepted.
+func TestAToolThatRunsOnlyAsATaskIsUnavailable(t *testing.T) {
+	r := start(t, stdioServer(t, "odd"))
+	const why = "its server runs it only as a task, and Countersign starts no tasks"
+	research := r.tools["srv.research"].(*mcptool.Tool)
+	require.EqualError(t, research.Available(), why)
+	require.ErrorContains(t, research.Validate(t.Context(), agentrun.Call{}), why)
+	require.NoError(t, r.tools["srv.either"].Validate(t.Context(), agentrun.Call{}))
+}
+
 // A server has said that its list has changed, and takes its time to list its tools. A call
 // waits for the list.
 func TestNothingIsCalledBeforeAnAnnouncedChangeIsRead(t *testing.T) {

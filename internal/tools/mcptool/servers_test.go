@@ -165,6 +165,8 @@ func hostileTools(kind string) string {
 			`{"name":"double","description":"a","description":"b","inputSchema":{"type":"object"}}`,
 			`{"name":"recased","description":"a","Description":"b","inputSchema":{"type":"object"}}`,
 			`{"name":"hinted","inputSchema":{"type":"object"},"annotations":{"ReadOnlyHint":true}}`,
+			`{"name":"research","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`,
+			`{"name":"either","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`,
 			`{"name":"files/delete","inputSchema":{"type":"object"}}`)
 	}
 	return strings.Join(all, ",")

@@ -177,11 +177,16 @@ func (t *serverTools) tell() {
 var (
 	errGone    = errors.New("its server does not have it any more")
 	errChanged = errors.New("its server has changed it, and nobody has accepted the change")
+	errTask    = errors.New("its server runs it only as a task, and Countersign starts no tasks")
 	errOlder   = errors.New("its definition has changed since it was offered")
 )
 
-// usable says why a tool is not as it was accepted, if it is not.
+// usable says why no call of a tool can be made: it is not as it was accepted, or runs
+// only as a task.
 func (t *serverTools) usable(d Definition) error {
+	if d.onlyTasks {
+		return errTask
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pins.accepted[t.place()][d.Name].Digest != d.Digest {
