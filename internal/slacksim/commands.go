@@ -124,7 +124,7 @@ func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *
 		}
 		post = o
 	}
-	k, f := (&call{args: args{values: post, json: true}}).contentOf()
+	k, f := answerOf(post).contentOf()
 	if f != nil {
 		return nil, "invalid_command_response"
 	}
@@ -135,7 +135,10 @@ func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *
 		}
 		return nil, "invalid_command_response"
 	}
-	m := &message{user: app.botUser, app: app, text: k.text, blocks: storedBlocks(k.blocks), attachments: k.attachments, visibleTo: p.ID}
+	m := &message{
+		user: app.botUser, app: app, text: k.text,
+		blocks: storedBlocks(k.blocks), attachments: k.attachments, metadata: k.metadata, visibleTo: p.ID,
+	}
 	if post["response_type"] == "in_channel" {
 		m.visibleTo = ""
 		s.messages.store(c, &message{user: p.ID, text: typed2text(in)}) // the channel also sees what was typed

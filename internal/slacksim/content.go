@@ -50,6 +50,16 @@ func attached(list []any) bool {
 // noPreview is the fallback of an attachment that has no other.
 const noPreview = "[no preview available]"
 
+// answerOf is what an app answers a command or posts to a response_url. Metadata that
+// has neither an event nor a payload is none there: slack-go's Msg always has the field.
+func answerOf(o object) *call {
+	m, _ := o["metadata"].(object)
+	if payload, given := m["event_payload"]; given && payload == nil && m["event_type"] == "" {
+		delete(o, "metadata")
+	}
+	return &call{args: args{values: o, json: true}}
+}
+
 // contentOf reads and checks the arguments of the chat methods.
 func (c *call) contentOf() (content, *failure) {
 	var k content

@@ -100,7 +100,7 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 	if err != nil || !ok {
 		return http.StatusBadRequest, "invalid_payload"
 	}
-	c := &call{args: args{values: o, json: true}}
+	c := answerOf(o)
 	if c.bool("delete_original") {
 		if u.gone() {
 			return http.StatusNotFound, "message_not_found"
@@ -125,12 +125,15 @@ func (s *responder) respond(u *responseURL, body []byte) (status int, answer str
 		before := s.payloads.messageJSON(u.channel, m, true)
 		m.text, m.attachments = k.text, k.attachments // its visibility never changes
 		m.redraw(k.blocks)
+		if k.gave.metadata {
+			m.metadata = k.metadata
+		}
 		m.edited = object{"user": u.in.botUser, "ts": s.nextTS()}
 		s.changed()
 		s.events.tellOfApp(u.channel, m, "message_changed", before)
 		return http.StatusOK, "ok"
 	}
-	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: storedBlocks(k.blocks), attachments: k.attachments, visibleTo: u.user}
+	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: storedBlocks(k.blocks), attachments: k.attachments, metadata: k.metadata, visibleTo: u.user}
 	if c.str("response_type") == "in_channel" {
 		m.visibleTo = ""
 		if m.threadTS, f = u.channel.replyTo(c.str("thread_ts")); f != nil {

@@ -138,3 +138,52 @@ func TestResponseURLOfACommandCannotTouchTheCommandLine(t *testing.T) {
 	status, _ = respond(t, u, `{"text":"x"}`)
 	require.Equal(t, 500, status)
 }
+
+// https://github.com/slackapi/node-slack-sdk/pull/1617
+func TestAnswersCarryMetadata(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	_, u := w.clicked(t)
+	metadata := func(n int) map[string]any {
+		t.Helper()
+		seen, err := w.Messages("alice", "ops", "")
+		require.NoError(t, err)
+		return seen[n].Metadata
+	}
+	const posted = `{"event_type":"card_posted","event_payload":{"id":"1"}}`
+	respond(t, u, `{"text":"posted","response_type":"in_channel","metadata":`+posted+`}`)
+	require.Equal(t, decode(t, []byte(posted)), metadata(1))
+
+	const decided = `{"event_type":"card_decided","event_payload":{"id":"2"}}`
+	respond(t, u, `{"text":"replaced","replace_original":true,"metadata":`+decided+`}`)
+	require.Equal(t, decode(t, []byte(decided)), metadata(0))
+	respond(t, u, `{"text":"replaced","replace_original":true}`)
+	require.Equal(t, decode(t, []byte(decided)), metadata(0), "it is kept until something else takes its place")
+	respond(t, u, `{"text":"replaced","replace_original":true,"metadata":{}}`)
+	require.Empty(t, metadata(0))
+
+	w.answersJSON(map[string]any{"response_type": "in_channel", "text": "three wait", "metadata": decode(t, []byte(posted))})
+	_, err := w.Command(approvals)
+	require.NoError(t, err)
+	require.Equal(t, decode(t, []byte(posted)), metadata(3))
+}
+
+// slack-go sends empty metadata in each of its answers that has no other, and those
+// answers have been arriving at Slack for years. The Web API refuses the same value.
+func TestMetadataWithoutAnEventIsNoneInAnAnswer(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	_, u := w.clicked(t)
+	_, _, err := w.api.PostMessageContext(t.Context(), "C0OPS", slack.MsgOptionText("posted", false), slack.MsgOptionResponseURL(u, "in_channel"))
+	require.NoError(t, err)
+	w.answersJSON(slack.Msg{Text: "three wait"})
+	out, err := w.Command(approvals)
+	require.NoError(t, err)
+	require.Empty(t, out.VisibleError)
+	require.Equal(t, "three wait", out.Message.Text)
+	require.Nil(t, out.Message.Metadata)
+
+	status, answer := respond(t, u, `{"text":"x","metadata":{"event_type":"","event_payload":{"id":"1"}}}`)
+	require.Equal(t, 400, status)
+	require.Equal(t, "invalid_metadata_schema", answer)
+	said := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "metadata": slack.SlackMetadata{}})
+	require.Equal(t, "invalid_metadata_schema", said["error"])
+}
