@@ -50,9 +50,11 @@ func attached(list []any) bool {
 // noPreview is the fallback of an attachment that has no other.
 const noPreview = "[no preview available]"
 
-// answerOf is what an app answers a command or posts to a response_url. Metadata that
-// has neither an event nor a payload is none there: slack-go's Msg always has the field.
+// answerOf is what an app answers a command or posts to a response_url: a message, and
+// no markdown_text, which is an argument of the chat methods. Metadata that has neither
+// an event nor a payload is none there: slack-go's Msg always has the field.
 func answerOf(o object) *call {
+	delete(o, "markdown_text")
 	m, _ := o["metadata"].(object)
 	if payload, given := m["event_payload"]; given && payload == nil && m["event_type"] == "" {
 		delete(o, "metadata")

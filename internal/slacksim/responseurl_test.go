@@ -187,3 +187,18 @@ func TestMetadataWithoutAnEventIsNoneInAnAnswer(t *testing.T) {
 	said := w.call(t, "chat.postMessage", map[string]any{"channel": "C0OPS", "text": "x", "metadata": slack.SlackMetadata{}})
 	require.Equal(t, "invalid_metadata_schema", said["error"])
 }
+
+// markdown_text is an argument of the chat methods, and not part of a message.
+func TestAnswersHaveNoMarkdownText(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	_, u := w.clicked(t)
+	status, answer := respond(t, u, `{"markdown_text":"**x**"}`)
+	require.Equal(t, 400, status)
+	require.Equal(t, "no_text", answer)
+	status, _ = respond(t, u, `{"blocks":[{"type":"markdown","text":"**x**"}]}`)
+	require.Equal(t, 200, status)
+	w.answersJSON(map[string]any{"markdown_text": "**x**"})
+	out, err := w.Command(approvals)
+	require.NoError(t, err)
+	require.Contains(t, out.VisibleError, "invalid_command_response")
+}
