@@ -37,10 +37,13 @@ var limitRows = []struct {
 	{"plain_text_input min_length, max_length: 3000", []string{"structure: min_length", "structure: max_length"}},
 	{"image url 3000, alt 2000, title 2000", []string{"limit: image url", "limit: image alt_text", "limit: image title"}},
 	{"markdown: 12,000 over the payload, block_id ignored", []string{"limit: markdown", "limit: markdown, summed", "own: block_id of markdown"}},
-	{"table: 100 rows × 20 cells, one per message", []string{"limit: table rows", "limit: table cells", "own: one table"}},
-	{"data_table: 2..101 rows, 1..20 columns, page_size 1..100, header of raw_text", []string{
+	{"table: 100 rows × 20 cells, one per message; 10,000 characters in all tables", []string{
+		"limit: table rows", "limit: table cells", "own: one table", "limit: table characters", "limit: table characters, summed",
+	}},
+	{"data_table: 2..101 rows of as many cells, 1..20 columns, page_size 1..100, header of text and numbers, buttons", []string{
 		"limit: data_table rows", "limit: data_table columns", "structure: data_table with one row", "structure: data_table without cells",
-		"structure: data_table page_size", "structure: data_table header",
+		"structure: data_table page_size", "structure: data_table header", "structure: data_table with a gap", "structure: data_table action header",
+		"own: data_table with a button",
 	}},
 	{"card title 150, subtitle 150, body 200; something to show; one icon", []string{
 		"limit: card title", "limit: card subtitle", "limit: card body", "structure: card with nothing", "structure: card with two icons",
@@ -88,6 +91,15 @@ var ownCases = map[string]func(t *testing.T, w *workspace){
 		answer := w.call(t, "chat.postMessage", message(`[`+table+`,`+table+`]`))
 		require.Equal(t, "invalid_attachments", answer["error"])
 		require.Equal(t, []any{"only_one_table_allowed"}, answer["errors"])
+	},
+	"own: data_table with a button": func(t *testing.T, w *workspace) {
+		t.Helper()
+		header := `[{"type":"raw_text","text":"Task"},{"type":"raw_number","value":7}]`
+		row := `[{"type":"raw_text","text":"Write"},{"type":"action_cell","element":{"type":"button","text":` + plainX + `,"action_id":"done"},"fallback":{"type":"raw_text","text":"Open"}}]`
+		ts := w.post(t, `[{"type":"data_table","caption":"x","rows":[`+header+`,`+row+`]}]`)
+		_, err := w.Click(click(ts, "done"))
+		require.NoError(t, err)
+		require.Equal(t, "done", dig(t, w.app.last(t, "/interactivity").payload(t), "actions", 0, "action_id"))
 	},
 	"own: attachments": func(t *testing.T, w *workspace) {
 		t.Helper()

@@ -39,6 +39,7 @@ func expand(template string, delta int) string {
 const (
 	card    = `{"type":"card","title":{"type":"plain_text","text":"x"}}`
 	plainX  = `{"type":"plain_text","text":"x"}`
+	rawX    = `{"type":"raw_text","text":"x"}`
 	btn     = `{"type":"button","text":{"type":"plain_text","text":"x"}}`
 	opt     = `{"text":{"type":"plain_text","text":"x"},"value":"v@"}`
 	title   = `"title":{"type":"plain_text","text":"T"}`
@@ -110,8 +111,10 @@ var messageLimits = map[string]struct{ blocks, want string }{
 	"markdown, summed":          {`[{"type":"markdown","text":"%6000%"},{"type":"markdown","text":"%6001%x"}]`, "must be less than 12001 characters [json-pointer:/blocks/1/text]"},
 	"table rows":                {`[{"type":"table","rows":[⟦101|[{"type":"raw_text","text":"x"}]⟧]}]`, "no more than 100 items allowed [json-pointer:/blocks/0/rows]"},
 	"table cells":               {`[{"type":"table","rows":[[⟦21|{"type":"raw_text","text":"x"}⟧]]}]`, "no more than 20 items allowed [json-pointer:/blocks/0/rows/0]"},
+	"table characters":          {`[{"type":"table","rows":[[{"type":"raw_text","text":"%4001%"},{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"%6000%"}]}]}]]}]`, "must be less than 10001 characters [json-pointer:/blocks/0/rows]"},
+	"table characters, summed":  {`[{"type":"table","rows":[[{"type":"raw_text","text":"%4000%"}]]},{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"%6000%"}],[{"type":"raw_number","value":7}]]}]`, "must be less than 10001 characters [json-pointer:/blocks/1/rows]"},
 	"data_table rows":           {`[{"type":"data_table","caption":"x","rows":[⟦102|[{"type":"raw_text","text":"x"}]⟧]}]`, "no more than 101 items allowed [json-pointer:/blocks/0/rows]"},
-	"data_table columns":        {`[{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"}],[⟦21|{"type":"raw_text","text":"x"}⟧]]}]`, "no more than 20 items allowed [json-pointer:/blocks/0/rows/1]"},
+	"data_table columns":        {`[{"type":"data_table","caption":"x","rows":[[` + strings.Repeat(rawX+`,`, 19) + rawX + `],[⟦21|{"type":"raw_text","text":"x"}⟧]]}]`, "no more than 20 items allowed [json-pointer:/blocks/0/rows/1]"},
 	"card title":                {`[{"type":"card","title":{"type":"plain_text","text":"%151%"}}]`, "must be less than 151 characters [json-pointer:/blocks/0/title/text]"},
 	"card subtitle":             {`[{"type":"card","title":` + plainX + `,"subtitle":{"type":"plain_text","text":"%151%"}}]`, "must be less than 151 characters [json-pointer:/blocks/0/subtitle/text]"},
 	"card body":                 {`[{"type":"card","body":{"type":"plain_text","text":"%201%"}}]`, "must be less than 201 characters [json-pointer:/blocks/0/body/text]"},
@@ -195,6 +198,8 @@ var messageStructure = map[string]struct{ blocks, want string }{
 	"number":                   {inInput(`{"type":"plain_text_input","max_length":"9"}`), "must provide an integer [json-pointer:/blocks/0/element/max_length]"},
 	"max_length":               {inInput(`{"type":"plain_text_input","max_length":3001}`), "must be less than or equal to 3000 [json-pointer:/blocks/0/element/max_length]"},
 	"data_table header":        {`[{"type":"data_table","caption":"x","rows":[[{"type":"rich_text","elements":[]}],[{"type":"raw_text","text":"x"}]]}]`, "unsupported type: rich_text [json-pointer:/blocks/0/rows/0/0/type]"},
+	"data_table with a gap":    {`[{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"},{"type":"raw_number","value":7}],[{"type":"raw_text","text":"x"}]]}]`, "must provide 2 items [json-pointer:/blocks/0/rows/1]"},
+	"data_table action header": {`[{"type":"data_table","caption":"x","rows":[[{"type":"action_cell","element":{"type":"button","text":` + plainX + `}}],[{"type":"raw_text","text":"x"}]]}]`, "unsupported type: action_cell [json-pointer:/blocks/0/rows/0/0/type]"},
 	"data_table with one row":  {`[{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"}]]}]`, "must provide at least 2 items [json-pointer:/blocks/0/rows]"},
 	"data_table page_size":     {`[{"type":"data_table","caption":"x","page_size":101,"rows":[[{"type":"raw_text","text":"x"}],[{"type":"raw_text","text":"x"}]]}]`, "must be less than or equal to 100 [json-pointer:/blocks/0/page_size]"},
 	"card with nothing":        {`[{"type":"card"}]`, "must define at least one of `hero_image`, `title`, `actions` or `body` [json-pointer:/blocks/0/type]"},

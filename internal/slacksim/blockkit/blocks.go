@@ -1,6 +1,7 @@
 package blockkit
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"unicode/utf8"
@@ -130,10 +131,10 @@ func init() { // breaks the cycle of blocks that contain blocks
 		"table": also(block(
 			need("rows", list(1, 100, list(1, 20, tableCell))),
 			may("column_settings", list(0, 20, orNull(shape(may("align", enum("left", "center", "right")), may("is_wrapped", boolean)))))),
-			func(c *Checker, _ object, _ string) { c.tables++ }),
+			func(c *Checker, _ object, _ string) { c.tables++ }, tableText),
 		"data_table": also(block(
-			need("caption", text(1, 2000)), need("rows", list(2, 101, list(1, 20, tableCell))),
-			may("page_size", integer(1, 100)), may("row_header_column_index", integer(0, 19))), dataTableHeader),
+			need("caption", text(1, 2000)), need("rows", list(2, 101, list(1, 20, typed(dataCells)))),
+			may("page_size", integer(1, 100)), may("row_header_column_index", integer(0, 19))), dataTableRows, tableText),
 		"card":     cardBlock,
 		"carousel": block(need("elements", list(1, 10, typed(map[string]rule{"card": cardBlock})))),
 		"container": also(block(
@@ -165,24 +166,70 @@ func planTask(c *Checker, v any, at string) {
 	typed(map[string]rule{"task_card": taskCard})(c, v, at)
 }
 
-var tableCell = typed(map[string]rule{
-	"raw_text":   shape(need("type", anyText), need("text", text(1, unlimited))),
-	"raw_number": shape(need("type", anyText), need("value", number), may("text", anyText)),
-	"rich_text":  richTextOf(identifier),
-})
+var (
+	rawText   = shape(need("type", anyText), need("text", text(1, unlimited)))
+	rawNumber = shape(need("type", anyText), need("value", number), may("text", anyText))
 
-func dataTableHeader(c *Checker, o object, at string) {
+	tableCell = typed(map[string]rule{"raw_text": rawText, "raw_number": rawNumber, "rich_text": richTextOf(identifier)})
+	dataCells = map[string]rule{
+		"raw_text": rawText, "raw_number": rawNumber, "rich_text": richTextOf(identifier),
+		"action_cell": shape(need("type", anyText), need("element", typed(pick("button"))),
+			may("fallback", typed(map[string]rule{"raw_text": rawText, "raw_number": rawNumber}))),
+	}
+)
+
+// dataTableRows checks that the header has texts and numbers only, and that every row
+// has as many cells.
+//
+// https://docs.slack.dev/reference/block-kit/blocks/data-table-block
+func dataTableRows(c *Checker, o object, at string) {
 	rows, _ := o["rows"].([]any)
 	if len(rows) == 0 {
 		return
 	}
-	cells, _ := rows[0].([]any)
-	for i, cell := range cells {
+	header, _ := rows[0].([]any)
+	for i, cell := range header {
 		o, _ := cell.(object)
-		if kind, _ := o["type"].(string); kind != "raw_text" {
+		if kind := str(o["type"]); dataCells[kind] != nil && kind != "raw_text" && kind != "raw_number" {
 			c.fail(fmt.Sprintf("%s/rows/0/%d/type", at, i), "unsupported type: %s", kind)
 		}
 	}
+	for i, row := range rows {
+		if cells, ok := row.([]any); ok && len(cells) > 0 && len(cells) <= 20 && len(cells) != len(header) {
+			c.fail(fmt.Sprintf("%s/rows/%d", at, i), "must provide %d items", len(header))
+		}
+	}
+}
+
+// maxTableText is how many characters the cells of all tables of a payload have.
+//
+// https://docs.slack.dev/reference/block-kit/blocks/table-block
+const maxTableText = 10_000
+
+func tableText(c *Checker, o object, at string) {
+	before := c.cells
+	c.cells += characters(o["rows"])
+	if before <= maxTableText && c.cells > maxTableText {
+		c.fail(at+"/rows", "must be less than %d characters", maxTableText+1)
+	}
+}
+
+// characters is how much text cells show.
+func characters(v any) int {
+	switch v := v.(type) {
+	case []any:
+		n := 0
+		for _, item := range v {
+			n += characters(item)
+		}
+		return n
+	case object:
+		if n, ok := v["value"].(json.Number); ok && v["text"] == nil {
+			return len(n)
+		}
+		return utf8.RuneCountInString(str(v["text"])) + characters(v["elements"])
+	}
+	return 0
 }
 
 // child is a block of the surface inside another one.

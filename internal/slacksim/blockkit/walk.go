@@ -98,6 +98,16 @@ func elementsOf(block object) []object {
 		each(block["elements"])
 	case "card":
 		each(block["actions"])
+	case "data_table":
+		rows, _ := block["rows"].([]any)
+		for _, row := range rows {
+			cells, _ := row.([]any)
+			for _, cell := range cells {
+				if o, _ := cell.(object); o["type"] == "action_cell" {
+					add(o["element"])
+				}
+			}
+		}
 	}
 	return found
 }

@@ -33,7 +33,15 @@ function Input({ block }: { block: Json }) {
   );
 }
 
-const cell = (c: Json): ReactNode => (c.type === "rich_text" ? <RichText of={c} /> : String(c.text ?? c.value ?? ""));
+function cell(block: Json, c: Json): ReactNode {
+  switch (c.type) {
+    case "rich_text":
+      return <RichText of={c} />;
+    case "action_cell":
+      return <Element block={block} element={c.element} />;
+  }
+  return String(c.text ?? c.value ?? "");
+}
 
 function Table({ block }: { block: Json }) {
   const [head, ...rows] = block.rows as Json[][];
@@ -42,8 +50,8 @@ function Table({ block }: { block: Json }) {
     <div className="scroll" tabIndex={0} role="region" aria-label={block.caption ?? "Table"}>
       <table>
         {block.caption && <caption>{block.caption}</caption>}
-        <thead><tr>{head?.map((c, i) => <th key={i} scope="col" style={align(i)}>{cell(c)}</th>)}</tr></thead>
-        <tbody>{rows.map((row, n) => <tr key={n}>{row.map((c, i) => (i === block.row_header_column_index ? <th key={i} scope="row">{cell(c)}</th> : <td key={i} style={align(i)}>{cell(c)}</td>))}</tr>)}</tbody>
+        <thead><tr>{head?.map((c, i) => <th key={i} scope="col" style={align(i)}>{cell(block, c)}</th>)}</tr></thead>
+        <tbody>{rows.map((row, n) => <tr key={n}>{row.map((c, i) => (i === block.row_header_column_index ? <th key={i} scope="row">{cell(block, c)}</th> : <td key={i} style={align(i)}>{cell(block, c)}</td>))}</tr>)}</tbody>
       </table>
     </div>
   );
