@@ -45,6 +45,11 @@ var limitRows = []struct {
 		"structure: data_table page_size", "structure: data_table header", "structure: data_table with a gap", "structure: data_table action header",
 		"own: data_table with a button",
 	}},
+	{"data_visualization: title 50; 12 segments or series, label 20, axis 50; a value for each category; two per message", []string{
+		"limit: chart title", "limit: chart segments", "limit: chart segment label", "limit: chart axis label", "limit: charts",
+		"structure: chart type", "structure: chart without segments", "structure: chart of nothing", "structure: chart without an axis",
+		"structure: chart with a gap", "limit: chart series of one name",
+	}},
 	{"card title 150, subtitle 150, body 200; something to show; one icon", []string{
 		"limit: card title", "limit: card subtitle", "limit: card body", "structure: card with nothing", "structure: card with two icons",
 	}},
@@ -149,7 +154,7 @@ func TestEveryRowOfTheLimitsHasCases(t *testing.T) {
 	for name := range ownCases {
 		there[name] = false
 	}
-	require.Len(t, limitRows, 29, "the table of limits has 28 rows of Block Kit, and the views")
+	require.Len(t, limitRows, 30, "the table of limits has 29 rows of Block Kit, and the views")
 	for _, r := range limitRows {
 		require.NotEmpty(t, r.cases, "nothing holds %s", r.row)
 		for _, name := range r.cases {

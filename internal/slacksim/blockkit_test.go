@@ -115,6 +115,12 @@ var messageLimits = map[string]struct{ blocks, want string }{
 	"table characters, summed":  {`[{"type":"table","rows":[[{"type":"raw_text","text":"%4000%"}]]},{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"%6000%"}],[{"type":"raw_number","value":7}]]}]`, "must be less than 10001 characters [json-pointer:/blocks/1/rows]"},
 	"data_table rows":           {`[{"type":"data_table","caption":"x","rows":[⟦102|[{"type":"raw_text","text":"x"}]⟧]}]`, "no more than 101 items allowed [json-pointer:/blocks/0/rows]"},
 	"data_table columns":        {`[{"type":"data_table","caption":"x","rows":[[` + strings.Repeat(rawX+`,`, 19) + rawX + `],[⟦21|{"type":"raw_text","text":"x"}⟧]]}]`, "no more than 20 items allowed [json-pointer:/blocks/0/rows/1]"},
+	"chart title":               {chart("%51%", `{"type":"pie","segments":[{"label":"x","value":1}]}`), "must be less than 51 characters [json-pointer:/blocks/0/title]"},
+	"chart segments":            {chart("x", `{"type":"pie","segments":[⟦13|{"label":"x","value":1}⟧]}`), "no more than 12 items allowed [json-pointer:/blocks/0/chart/segments]"},
+	"chart segment label":       {chart("x", `{"type":"pie","segments":[{"label":"%21%","value":1}]}`), "must be less than 21 characters [json-pointer:/blocks/0/chart/segments/0/label]"},
+	"chart axis label":          {chart("x", `{"type":"line","series":[{"name":"s","data":[{"label":"x","value":-1}]}],"axis_config":{"categories":["x"],"x_label":"%51%"}}`), "must be less than 51 characters [json-pointer:/blocks/0/chart/axis_config/x_label]"},
+	"chart series of one name":  {chart("x", `{"type":"area","series":[⟦2|{"name":"s","data":[{"label":"x","value":1}]}⟧],"axis_config":{"categories":["x"]}}`), "must be unique [json-pointer:/blocks/0/chart/series/1/name]"},
+	"charts":                    {`[⟦3|` + strings.Trim(chart("x", `{"type":"pie","segments":[{"label":"x","value":1}]}`), "[]") + `⟧]`, "no more than 2 data_visualization blocks allowed [json-pointer:/blocks/2/type]"},
 	"card title":                {`[{"type":"card","title":{"type":"plain_text","text":"%151%"}}]`, "must be less than 151 characters [json-pointer:/blocks/0/title/text]"},
 	"card subtitle":             {`[{"type":"card","title":` + plainX + `,"subtitle":{"type":"plain_text","text":"%151%"}}]`, "must be less than 151 characters [json-pointer:/blocks/0/subtitle/text]"},
 	"card body":                 {`[{"type":"card","body":{"type":"plain_text","text":"%201%"}}]`, "must be less than 201 characters [json-pointer:/blocks/0/body/text]"},
@@ -202,6 +208,11 @@ var messageStructure = map[string]struct{ blocks, want string }{
 	"data_table action header": {`[{"type":"data_table","caption":"x","rows":[[{"type":"action_cell","element":{"type":"button","text":` + plainX + `}}],[{"type":"raw_text","text":"x"}]]}]`, "unsupported type: action_cell [json-pointer:/blocks/0/rows/0/0/type]"},
 	"data_table with one row":  {`[{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"}]]}]`, "must provide at least 2 items [json-pointer:/blocks/0/rows]"},
 	"data_table page_size":     {`[{"type":"data_table","caption":"x","page_size":101,"rows":[[{"type":"raw_text","text":"x"}],[{"type":"raw_text","text":"x"}]]}]`, "must be less than or equal to 100 [json-pointer:/blocks/0/page_size]"},
+	"chart type":               {chart("x", `{"type":"donut","segments":[]}`), "unsupported type: donut [json-pointer:/blocks/0/chart/type]"},
+	"chart without segments":   {chart("x", `{"type":"pie","segments":[]}`), "must provide at least 1 items [json-pointer:/blocks/0/chart/segments]"},
+	"chart of nothing":         {chart("x", `{"type":"pie","segments":[{"label":"x","value":0}]}`), "must be greater than 0 [json-pointer:/blocks/0/chart/segments/0/value]"},
+	"chart without an axis":    {chart("x", `{"type":"bar","series":[{"name":"s","data":[{"label":"x","value":1}]}]}`), "missing required field: axis_config [json-pointer:/blocks/0/chart]"},
+	"chart with a gap":         {chart("x", `{"type":"area","series":[{"name":"s","data":[{"label":"x","value":1}]}],"axis_config":{"categories":["x","y"]}}`), "must have one point for each of `categories` [json-pointer:/blocks/0/chart/series/0/data]"},
 	"card with nothing":        {`[{"type":"card"}]`, "must define at least one of `hero_image`, `title`, `actions` or `body` [json-pointer:/blocks/0/type]"},
 	"container without title":  {`[{"type":"container","child_blocks":[` + divider + `]}]`, "must define either `title` or `rich_text_title` [json-pointer:/blocks/0]"},
 	"markdown in a layout":     {`[{"type":"layout","label":"x","rows":[{"items":[{"block":{"type":"markdown","text":"x"}}]}]}]`, "unsupported type: markdown [json-pointer:/blocks/0/rows/0/items/0/block/type]"},
@@ -316,4 +327,27 @@ func (w *workspace) trigger(t *testing.T, user string) string {
 	_, err := w.Command(slacksim.Command{User: user, Channel: "ops", Command: "/approvals"})
 	require.NoError(t, err)
 	return formValue(w.app.last(t, "/commands").body, "trigger_id")
+}
+
+func chart(title, payload string) string {
+	return `[{"type":"data_visualization","title":"` + title + `","chart":` + payload + `}]`
+}
+
+// The examples of the reference, whose series have names of up to 31 characters.
+//
+// https://docs.slack.dev/reference/block-kit/blocks/data-visualization-block
+func TestChartsOfTheReferenceAreAccepted(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for title, payload := range map[string]string{
+		"My Favorite Candy Bars": `{"type":"pie","segments":[{"label":"Kit Kat","value":45},{"label":"Twix","value":28.5}]}`,
+		"Weekly Paper Sales": `{"type":"line","series":[
+			{"name":"Dunder Mifflin Infinity Website","data":[{"label":"Week 1","value":32000},{"label":"Week 2","value":-35000}]},
+			{"name":"Dunder Mifflin In-store","data":[{"label":"Week 2","value":35000},{"label":"Week 1","value":0}]}],
+			"axis_config":{"categories":["Week 1","Week 2"],"x_label":"Week","y_label":"Paper Sales (USD)"}}`,
+	} {
+		answer := w.call(t, "chat.postMessage", message(chart(title, payload)))
+		require.Equal(t, true, answer["ok"], "%v", answer)
+	}
+	odd := `{"type":"bar","series":[{"name":{},"data":[{"label":{},"value":1}]},{"name":{},"data":[]}],"axis_config":{"categories":[{}]}}`
+	require.Equal(t, "invalid_blocks", w.call(t, "chat.postMessage", message(chart("x", odd)))["error"])
 }

@@ -27,6 +27,8 @@ const oneOfEverything = `[
 	{"type":"context_actions","elements":[{"type":"feedback_buttons","positive_button":{"text":{"type":"plain_text","text":"x"},"value":"p"},"negative_button":{"text":{"type":"plain_text","text":"x"},"value":"n"}}]},
 	{"type":"input","label":{"type":"plain_text","text":"x"},"element":{"type":"plain_text_input","max_length":9}},
 	{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"}],[{"type":"raw_number","value":1}]]},
+	{"type":"data_visualization","title":"x","chart":{"type":"line","series":[{"name":"s","data":[{"label":"x","value":1}]}],"axis_config":{"categories":["x"],"y_label":"y"}}},
+	{"type":"data_visualization","title":"x","chart":{"type":"pie","segments":[{"label":"x","value":1}]}},
 	{"type":"carousel","elements":[{"type":"card","title":{"type":"plain_text","text":"x"},"actions":[{"type":"button","text":{"type":"plain_text","text":"x"}}]}]},
 	{"type":"container","title":{"type":"plain_text","text":"x"},"child_blocks":[{"type":"divider"}]},
 	{"type":"layout","label":"x","rows":[{"items":[{"block":{"type":"actions","elements":[{"type":"button","text":{"type":"plain_text","text":"x"}}]}}]}]},

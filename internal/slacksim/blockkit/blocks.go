@@ -90,8 +90,8 @@ var blocks map[string]rule
 
 var surfaces = map[Surface][]string{
 	OnMessage: {
-		"actions", "card", "carousel", "container", "context", "context_actions", "data_table", "divider", "header",
-		"image", "input", "layout", "markdown", "plan", "rich_text", "section", "table", "task_card", "video",
+		"actions", "card", "carousel", "container", "context", "context_actions", "data_table", "data_visualization",
+		"divider", "header", "image", "input", "layout", "markdown", "plan", "rich_text", "section", "table", "task_card", "video",
 	},
 	OnModal: {
 		"actions", "alert", "context", "divider", "header", "image", "input", "rich_text", "section", "video",
@@ -135,6 +135,8 @@ func init() { // breaks the cycle of blocks that contain blocks
 		"data_table": also(block(
 			need("caption", text(1, 2000)), need("rows", list(2, 101, list(1, 20, typed(dataCells)))),
 			may("page_size", integer(1, 100)), may("row_header_column_index", integer(0, 19))), dataTableRows, tableText),
+		"data_visualization": dataVisualization,
+
 		"card":     cardBlock,
 		"carousel": block(need("elements", list(1, 10, typed(map[string]rule{"card": cardBlock})))),
 		"container": also(block(

@@ -23,6 +23,7 @@ type Checker struct {
 	markdown int             // characters of markdown blocks
 	text     int             // characters of every text
 	tables   int
+	charts   int
 	cells    int      // characters of the cells of tables
 	focused  bool     // an element has focus_on_load
 	inputs   []string // where input blocks are

@@ -57,6 +57,15 @@ function Table({ block }: { block: Json }) {
   );
 }
 
+/** chart draws a chart as the table of its values. */
+function chart({ title, chart }: Json): ReactNode {
+  const columns: Json[] = chart.series ?? [{ name: "Value", data: chart.segments }];
+  const labels: string[] = chart.axis_config?.categories ?? chart.segments.map((s: Json) => s.label);
+  const head = [{ text: chart.axis_config?.x_label ?? "" }, ...columns.map((c) => ({ text: c.name }))];
+  const rows = labels.map((text) => [{ text }, ...columns.map((c) => c.data.find((point: Json) => point.label === text))]);
+  return <Table block={{ caption: title, rows: [head, ...rows], row_header_column_index: 0 }} />;
+}
+
 const actions = (block: Json, list: Json[] | undefined) =>
   list && <div className="actions">{list.map((e, i) => <Element key={e.action_id ?? i} block={block} element={e} />)}</div>;
 
@@ -105,6 +114,7 @@ const kinds: Record<string, (block: Json) => ReactNode> = {
   markdown: (b) => <Fold><Markdown text={b.text} /></Fold>,
   table: (b) => <Table block={b} />,
   data_table: (b) => <Table block={b} />,
+  data_visualization: chart,
   card,
   carousel: (b) => <div className="carousel" tabIndex={0} role="region" aria-label="Cards">{b.elements.map((c: Json, i: number) => <div key={i}>{card(c)}</div>)}</div>,
   container: (b) => (
