@@ -197,6 +197,8 @@ var messageStructure = map[string]struct{ blocks, want string }{
 	"image without alt_text":   {`[{"type":"image","image_url":"https://u"}]`, "missing required field: alt_text [json-pointer:/blocks/0]"},
 	"image without source":     {`[{"type":"image","alt_text":"x"}]`, "must define either `image_url` or `slack_file` [json-pointer:/blocks/0]"},
 	"rich text: empty text":    {`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":""}]}]}]`, "must be more than 0 characters [json-pointer:/blocks/0/elements/0/elements/0/text]"},
+	"rich text: citation":      {`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"citation","url":"https://u","text":"x","index":1,"details":{}}]}]}]`, "missing required field: citation_type [json-pointer:/blocks/0/elements/0/elements/0/details]"},
+	"rich text: mention":       {`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"message_mention","channel_id":"C0OPS"}]}]}]`, "missing required field: message_ts [json-pointer:/blocks/0/elements/0/elements/0]"},
 	"rich text: unknown":       {`[{"type":"rich_text","elements":[{"type":"rich_text_table","elements":[]}]}]`, "unsupported type: rich_text_table [json-pointer:/blocks/0/elements/0/type]"},
 	"rich text: list style":    {`[{"type":"rich_text","elements":[{"type":"rich_text_list","style":"dash","elements":[]}]}]`, "must be a valid enum value [json-pointer:/blocks/0/elements/0/style]"},
 	"rich text: text style":    {`[{"type":"rich_text","elements":[{"type":"rich_text_preformatted","elements":[{"type":"text","text":"x","style":{"big":true}}]}]}]`, "invalid additional property: big [json-pointer:/blocks/0/elements/0/elements/0/style]"},
@@ -350,4 +352,42 @@ func TestChartsOfTheReferenceAreAccepted(t *testing.T) {
 	}
 	odd := `{"type":"bar","series":[{"name":{},"data":[{"label":{},"value":1}]},{"name":{},"data":[]}],"axis_config":{"categories":[{}]}}`
 	require.Equal(t, "invalid_blocks", w.call(t, "chat.postMessage", message(chart("x", odd)))["error"])
+}
+
+// The examples of the reference for the elements of rich text, and for a button that asks
+// an agent.
+//
+// https://docs.slack.dev/reference/block-kit/block-elements/rich-text-section-element
+// https://docs.slack.dev/reference/block-kit/block-elements/button-element
+func TestElementsOfTheReferenceAreAccepted(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	for _, element := range []string{
+		`{"type":"attachment_mention","url":"https://example.com/attachment"}`,
+		`{"type":"broadcast","range":"everyone"}`,
+		`{"type":"canvas","file_id":"F123ABC456"}`,
+		`{"type":"canvas_message_unfurl","root_message_channel":"C123ABC456","root_message_ts":"1720710212.123456"}`,
+		`{"type":"canvas_user_mention","user_id":"U123ABC456"}`,
+		`{"type":"channel","channel_id":"C123ABC456"}`,
+		`{"type":"citation","url":"https://example.com/source","text":"Source title","index":1,
+			"details":{"citation_type":"file","descriptor":"Team canvas","file_id":"F0ABCDEFG12"}}`,
+		`{"type":"color","value":"#F405B3"}`,
+		`{"type":"date","timestamp":1720710212,"format":"{date_num} at {time}","fallback":"timey"}`,
+		`{"type":"emoji","name":"basketball"}`,
+		`{"type":"file","file_id":"F123ABC456"}`,
+		`{"type":"link","url":"https://docs.slack.dev"}`,
+		`{"type":"list_record","file_id":"F123ABC456"}`,
+		`{"type":"message_mention","channel_id":"C123ABC456","message_ts":"1720710212.123456"}`,
+		`{"type":"salesforce_data_field","salesforce_record_id":"001ABC456DEF789"}`,
+		`{"type":"tag","text":"In progress"}`,
+		`{"type":"team","team_id":"T123ABC456"}`,
+		`{"type":"text","text":"I am a bold rich text block!","style":{"bold":true}}`,
+		`{"type":"user","user_id":"U123ABC456"}`,
+		`{"type":"usergroup","usergroup_id":"G123ABC456"}`,
+		`{"type":"work_object_mention","entity_id":"E123ABC456","app_id":"A123ABC456","text":"Work object","url":"https://example.com/work-object"}`,
+		`{"type":"workflow_mention","workflow_id":"Wf123ABC456","function_trigger_id":"Ft123ABC456","text":"Run workflow"}`,
+	} {
+		w.post(t, `[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[`+element+`]}]}]`)
+	}
+	w.post(t, inActions(`{"type":"button","text":{"type":"plain_text","text":"Summarize with Slackbot"},"action_id":"summarize_incident",
+		"agent_prompt":"Summarize this incident and suggest next steps.","agent_prompt_display":"Summarize this incident"}`))
 }

@@ -129,7 +129,8 @@ func pick(names ...string) map[string]rule {
 var elements = map[string]rule{
 	"image": image(),
 	"button": element(need("text", plain(75)), may("url", link("http", "https", "mailto")), may("value", text(0, 2000)),
-		may("style", enum("primary", "danger")), may("confirm", confirm), may("accessibility_label", text(1, 75))),
+		may("style", enum("primary", "danger")), may("confirm", confirm), may("accessibility_label", text(1, 75)),
+		may("agent_prompt", anyText), may("agent_prompt_display", anyText)),
 	"workflow_button": element(need("text", plain(75)), need("workflow", anything),
 		may("style", enum("primary", "danger")), may("accessibility_label", text(1, 75))),
 	"icon_button": element(need("icon", enum("trash")), need("text", plain(75)), may("value", text(0, 2000)),

@@ -18,19 +18,64 @@ var richTextText = also(inline(need("text", text(1, unlimited))), func(c *Checke
 	}
 })
 
+// inlines are what the reference lists for rich_text_section.
+//
+// https://docs.slack.dev/reference/block-kit/block-elements/rich-text-section-element
 var inlines = map[string]rule{
-	"text":      richTextText,
-	"link":      inline(need("url", text(1, 3000)), may("text", anyText), may("unsafe", boolean)),
-	"user":      inline(need("user_id", text(1, 255))),
-	"channel":   inline(need("channel_id", text(1, 255))),
-	"usergroup": inline(need("usergroup_id", text(1, 255))),
-	"team":      inline(need("team_id", text(1, 255))),
+	"text": richTextText,
+	"link": inline(need("url", text(1, 3000)), may("text", anyText), may("unsafe", boolean),
+		fromLLM, may("is_slack_url", boolean), may("truncated", boolean)),
+	"user":      inline(need("user_id", someID), fromLLM),
+	"channel":   inline(need("channel_id", someID), may("tab_id", anyText), fromLLM),
+	"usergroup": inline(need("usergroup_id", someID)),
+	"team":      inline(need("team_id", someID)),
 	"broadcast": inline(need("range", enum("here", "channel", "everyone"))),
-	"emoji": inline(need("name", text(1, 255)), may("unicode", anyText), may("skin_tone", integer(1, 6)),
+	"emoji": inline(need("name", someID), may("unicode", anyText), may("skin_tone", integer(1, 6)),
 		may("url", anyText)),
-	"color": inline(need("value", text(1, 255))),
+	"color": inline(need("value", someID)),
 	"date": inline(need("timestamp", integer(0, unlimited*8)), need("format", text(1, 3000)),
-		may("url", text(1, 3000)), may("fallback", anyText)),
+		may("url", text(1, 3000)), may("fallback", anyText), may("timezone", anyText)),
+	"tag": inline(need("text", text(1, unlimited)), may("color", anyText)),
+	"citation": inline(need("url", text(1, 3000)), need("text", anyText), need("index", number), need("details", citation),
+		fromLLM, may("is_slack_url", boolean)),
+	"attachment_mention": inline(need("url", text(1, 3000)), may("text", anyText), may("app_id", anyText), may("entity_id", anyText),
+		may("icon_url", anyText), may("channel_id", anyText), may("ts", anyText), may("full_size_preview_enabled", boolean),
+		may("icon_name", anyText), may("reference_object_type", anyText), may("product_name", anyText)),
+	"message_mention": inline(need("channel_id", someID), need("message_ts", someID), may("author_id", anyText),
+		may("thread_ts", anyText), may("text", anyText), may("url", anyText)),
+	"work_object_mention": inline(need("entity_id", someID), need("app_id", someID), need("text", anyText), need("url", text(1, 3000)),
+		may("icon_url", anyText), may("full_size_preview_enabled", boolean), may("product_name", anyText)),
+	"workflow_mention": inline(need("workflow_id", someID), need("function_trigger_id", someID), need("text", anyText),
+		may("url", anyText), may("channel_id", anyText), may("ts", anyText)),
+	"file": inline(need("file_id", someID), may("text", anyText), may("url", anyText), may("is_skill_invocation", boolean)),
+	"canvas": inline(need("file_id", someID), may("label", anyText), may("hide_title", boolean), may("section_id", anyText),
+		may("text", anyText), may("url", anyText), may("is_skill_invocation", boolean)),
+	"canvas_user_mention":   inline(need("user_id", someID), may("thread_id", anyText)),
+	"canvas_message_unfurl": inline(need("root_message_channel", someID), need("root_message_ts", someID)),
+	"list_record": inline(need("file_id", someID), may("record_id", anyText), may("view_id", anyText),
+		may("text", anyText), may("url", anyText)),
+	"salesforce_data_field": inline(need("salesforce_record_id", someID), may("salesforce_field_label", anyText),
+		may("salesforce_field_api_name", anyText), may("salesforce_include_field_label", boolean),
+		may("has_withheld_salesforce_field_names", boolean)),
+}
+
+var (
+	someID  = text(1, 255)
+	fromLLM = may("from_llm", boolean)
+)
+
+// citation is the details of a citation, which differ by citation_type.
+func citation(c *Checker, v any, at string) {
+	o, ok := v.(object)
+	if !ok {
+		c.fail(at, "must provide an object")
+		return
+	}
+	if kind, given := o["citation_type"]; given {
+		anyText(c, kind, at+"/citation_type")
+		return
+	}
+	c.fail(at, "missing required field: citation_type")
 }
 
 var (

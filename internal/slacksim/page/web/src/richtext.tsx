@@ -22,7 +22,9 @@ function part(e: Json): ReactNode {
     case "emoji": return e.unicode && !emojiOf(e.name) ? String.fromCodePoint(...String(e.unicode).split("-").map((c) => parseInt(c, 16))) : <Emoji name={e.name} />;
     case "date": return <DateText timestamp={e.timestamp} format={e.format} fallback={e.fallback ?? ""} url={e.url} />;
     case "color": return <code>{e.value}</code>;
-    default: return null;
+    case "canvas_user_mention": return <Mention kind="user" id={e.user_id} />;
+    case "tag": return <code>{e.text}</code>;
+    default: return e.url ? <Link url={e.url} label={e.text || e.url} /> : <code>{e.text ?? e.file_id ?? String(e.type)}</code>;
   }
 }
 
