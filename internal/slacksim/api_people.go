@@ -102,10 +102,12 @@ func (s *peopleAPI) usersInfo(c *call) (object, *failure) {
 	return object{"user": o}, nil
 }
 
+const locale = "en-US" // of everyone
+
 // addLocale adds the language of a person or channel, if the call asks for it.
 func (c *call) addLocale(o object) {
 	if c.bool("include_locale") {
-		o["locale"] = "en-US"
+		o["locale"] = locale
 	}
 }
 

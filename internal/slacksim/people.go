@@ -177,7 +177,10 @@ func (s *persons) Archive(user, channel string, archived bool) error {
 	return nil
 }
 
-// SetActive deactivates a person's account or activates it again.
+// SetActive deactivates a person's account or activates it again. Its event has more of the
+// person than users.info.
+//
+// https://docs.slack.dev/reference/events/user_change
 func (s *persons) SetActive(user string, active bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +191,12 @@ func (s *persons) SetActive(user string, active bool) error {
 	p.Deleted = !active
 	s.changed()
 	if in := s.installed(p.Team); in != nil {
-		s.events.emit(in, nil, p.Team, object{"type": "user_change", "user": s.payloads.userJSON(in, p), "cache_ts": s.clock.now().Unix()})
+		user := s.payloads.userJSON(in, p)
+		user["locale"] = locale
+		if profile, ok := user["profile"].(object); ok {
+			profile["fields"] = object{}
+		}
+		s.events.emit(in, nil, p.Team, object{"type": "user_change", "user": user, "cache_ts": s.clock.now().Unix()})
 	}
 	return nil
 }
