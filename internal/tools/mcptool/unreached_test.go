@@ -52,8 +52,9 @@ func TestAServerIsTriedWhileACallWaits(t *testing.T) {
 	at, stop := f.serve(t, "127.0.0.1:0")
 	server := mcptool.Server{Agent: "ops", Name: "srv", URL: "http://" + at}
 	heard := make(chan string, 100)
-	r := startLogged(t, server, acceptAll(t, server), slog.New(hears(heard)))
-	stop()
+	accepted := acceptAll(t, server)
+	stop() // before anything connects: what is lost in the middle of that is noticed later
+	r := startLogged(t, server, accepted, slog.New(hears(heard)))
 	made := make(chan error, 1)
 	go func() {
 		_, err := r.call("srv.pay", `{}`)
