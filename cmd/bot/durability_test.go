@@ -195,9 +195,7 @@ func TestACommandForAnOperatorLogsNothingAboutARedisThatIsFine(t *testing.T) {
 // not only whether it answers.
 func TestStatusSaysThatNothingCanBeStored(t *testing.T) {
 	t.Parallel()
-	server := statetest.NewInstance(t)
-	i := newInstallation(t, slacksim.Config{})
-	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i, server := newInstallationOn(t)
 	b := i.bot()
 	ctx := t.Context()
 	require.NoError(t, b.health().Store(ctx))
@@ -236,9 +234,7 @@ func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
 // What is in a Redis can be looked at when that is needed most: while it takes no changes.
 func TestWhatIsStoredCanBeLookedAtInARedisThatTakesNoChanges(t *testing.T) {
 	t.Parallel()
-	server := statetest.NewInstance(t)
-	i := newInstallation(t, slacksim.Config{})
-	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i, server := newInstallationOn(t)
 	i.o.Online = false
 	i.check() // writes the file
 	store, err := state.Open(t.Context(), state.Options{Client: server.Client})

@@ -39,9 +39,7 @@ func becomesReady(t *testing.T, b *bot) {
 // metrics and in /readyz. The bot stays ready: all replicas have the same Redis.
 func TestASettingOfRedisThatBecomesWeakerIsNoticed(t *testing.T) {
 	t.Parallel()
-	server := statetest.NewInstance(t)
-	i := newInstallation(t, slacksim.Config{})
-	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i, server := newInstallationOn(t)
 	i.text += "metrics: {listen: \"127.0.0.1:9090\"}\n"
 	b := i.bot()
 	said := newOutput()
@@ -105,6 +103,15 @@ func TestAServerThatHidesItsSettingsIsWatchedByInfo(t *testing.T) {
 	require.Contains(t, said.String(), "maxmemory-policy is allkeys-lru")
 }
 
+// newInstallationOn is newInstallation with a real Redis in the place of miniredis.
+func newInstallationOn(t *testing.T) (*installation, *statetest.Instance) {
+	t.Helper()
+	server := statetest.NewInstance(t)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	return i, server
+}
+
 // holdsAll is a Redis that holds what was stored.
 func holdsAll(context.Context) error { return nil }
 
@@ -112,9 +119,7 @@ func holdsAll(context.Context) error { return nil }
 // or the bot is restarted. So is one that lost a fact, until the bot is restarted.
 func TestARedisThatIsEmptiedIsNoticed(t *testing.T) {
 	t.Parallel()
-	server := statetest.NewInstance(t)
-	i := newInstallation(t, slacksim.Config{})
-	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i, server := newInstallationOn(t)
 	b := i.bot()
 	said := newOutput()
 	i.reconciles(b)
@@ -184,9 +189,7 @@ func TestRedisIsLookedAtWhileTheBotRuns(t *testing.T) {
 // back, and says why. A layout of a newer version prevents a restart, which is not advised.
 func TestALayoutIsNotTakenForASettingOfRedis(t *testing.T) {
 	t.Parallel()
-	server := statetest.NewInstance(t)
-	i := newInstallation(t, slacksim.Config{})
-	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i, server := newInstallationOn(t)
 	b := i.bot()
 	said := newOutput()
 	b.redis.log = config.NewLogger(said, "info")
@@ -207,9 +210,7 @@ func TestALayoutIsNotTakenForASettingOfRedis(t *testing.T) {
 // what this one stores: a new process takes the new layout.
 func TestABotEndsWhenTheLayoutOfItsStoreIsChanged(t *testing.T) {
 	t.Parallel()
-	server := statetest.NewInstance(t)
-	i := newInstallation(t, slacksim.Config{})
-	i.env["REDIS_URL"] = "unix://" + server.Socket
+	i, server := newInstallationOn(t)
 	label := "countersign:{p00}:layout"
 	require.NoError(t, server.Client.Set(t.Context(), label, "64", 0).Err())
 	b := i.bot()
