@@ -3,13 +3,12 @@ package approvals
 // Reads names the documents that one request is about to read. The ids may come from a
 // client, so a document need not exist.
 type Reads struct {
-	Runs    []RunID
-	Threads []string // see [Batch.Thread]
-	Batches []BatchID
-	Args    []ArgsKey
-	Memos   []MemoKey
-
+	Runs     []RunID
+	Threads  []string // see [Batch.Thread]
 	Messages []MessagesKey
+	Batches  []BatchID
+	Args     []ArgsKey
+	Memos    []MemoKey
 }
 
 // A MemoKey names what an adapter keeps beside a document.

@@ -25,14 +25,14 @@ var inlines = map[string]rule{
 	"text": richTextText,
 	"link": inline(need("url", text(1, 3000)), may("text", anyText), may("unsafe", boolean),
 		fromLLM, may("is_slack_url", boolean), may("truncated", boolean)),
-	"user":      inline(need("user_id", someID), fromLLM),
-	"channel":   inline(need("channel_id", someID), may("tab_id", anyText), fromLLM),
-	"usergroup": inline(need("usergroup_id", someID)),
-	"team":      inline(need("team_id", someID)),
+	"user":      inline(need("user_id", shortText), fromLLM),
+	"channel":   inline(need("channel_id", shortText), may("tab_id", anyText), fromLLM),
+	"usergroup": inline(need("usergroup_id", shortText)),
+	"team":      inline(need("team_id", shortText)),
 	"broadcast": inline(need("range", enum("here", "channel", "everyone"))),
-	"emoji": inline(need("name", someID), may("unicode", anyText), may("skin_tone", integer(1, 6)),
+	"emoji": inline(need("name", shortText), may("unicode", anyText), may("skin_tone", integer(1, 6)),
 		may("url", anyText)),
-	"color": inline(need("value", someID)),
+	"color": inline(need("value", shortText)),
 	"date": inline(need("timestamp", integer(0, unlimited*8)), need("format", text(1, 3000)),
 		may("url", text(1, 3000)), may("fallback", anyText), may("timezone", anyText)),
 	"tag": inline(need("text", text(1, unlimited)), may("color", anyText)),
@@ -41,27 +41,27 @@ var inlines = map[string]rule{
 	"attachment_mention": inline(need("url", text(1, 3000)), may("text", anyText), may("app_id", anyText), may("entity_id", anyText),
 		may("icon_url", anyText), may("channel_id", anyText), may("ts", anyText), may("full_size_preview_enabled", boolean),
 		may("icon_name", anyText), may("reference_object_type", anyText), may("product_name", anyText)),
-	"message_mention": inline(need("channel_id", someID), need("message_ts", someID), may("author_id", anyText),
+	"message_mention": inline(need("channel_id", shortText), need("message_ts", shortText), may("author_id", anyText),
 		may("thread_ts", anyText), may("text", anyText), may("url", anyText)),
-	"work_object_mention": inline(need("entity_id", someID), need("app_id", someID), need("text", anyText), need("url", text(1, 3000)),
+	"work_object_mention": inline(need("entity_id", shortText), need("app_id", shortText), need("text", anyText), need("url", text(1, 3000)),
 		may("icon_url", anyText), may("full_size_preview_enabled", boolean), may("product_name", anyText)),
-	"workflow_mention": inline(need("workflow_id", someID), need("function_trigger_id", someID), need("text", anyText),
+	"workflow_mention": inline(need("workflow_id", shortText), need("function_trigger_id", shortText), need("text", anyText),
 		may("url", anyText), may("channel_id", anyText), may("ts", anyText)),
-	"file": inline(need("file_id", someID), may("text", anyText), may("url", anyText), may("is_skill_invocation", boolean)),
-	"canvas": inline(need("file_id", someID), may("label", anyText), may("hide_title", boolean), may("section_id", anyText),
+	"file": inline(need("file_id", shortText), may("text", anyText), may("url", anyText), may("is_skill_invocation", boolean)),
+	"canvas": inline(need("file_id", shortText), may("label", anyText), may("hide_title", boolean), may("section_id", anyText),
 		may("text", anyText), may("url", anyText), may("is_skill_invocation", boolean)),
-	"canvas_user_mention":   inline(need("user_id", someID), may("thread_id", anyText)),
-	"canvas_message_unfurl": inline(need("root_message_channel", someID), need("root_message_ts", someID)),
-	"list_record": inline(need("file_id", someID), may("record_id", anyText), may("view_id", anyText),
+	"canvas_user_mention":   inline(need("user_id", shortText), may("thread_id", anyText)),
+	"canvas_message_unfurl": inline(need("root_message_channel", shortText), need("root_message_ts", shortText)),
+	"list_record": inline(need("file_id", shortText), may("record_id", anyText), may("view_id", anyText),
 		may("text", anyText), may("url", anyText)),
-	"salesforce_data_field": inline(need("salesforce_record_id", someID), may("salesforce_field_label", anyText),
+	"salesforce_data_field": inline(need("salesforce_record_id", shortText), may("salesforce_field_label", anyText),
 		may("salesforce_field_api_name", anyText), may("salesforce_include_field_label", boolean),
 		may("has_withheld_salesforce_field_names", boolean)),
 }
 
 var (
-	someID  = text(1, 255)
-	fromLLM = may("from_llm", boolean)
+	shortText = text(1, 255)
+	fromLLM   = may("from_llm", boolean)
 )
 
 // citation is the details of a citation, which differ by citation_type.

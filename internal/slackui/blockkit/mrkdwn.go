@@ -102,8 +102,8 @@ func Plural(n int, one, several literal) Mrkdwn {
 	return Mrkdwn{PluralForm(n, string(one), string(several))}
 }
 
-// Rated is [Risk], with emphasis on what cannot be undone.
-func Rated(s approvals.Severity) Mrkdwn {
+// RiskMarked is [Risk], with emphasis on what cannot be undone.
+func RiskMarked(s approvals.Severity) Mrkdwn {
 	if said := Risk(s); said != Risk(approvals.SeverityIrreversible) {
 		return Mrkdwn{said}
 	}

@@ -248,7 +248,7 @@ const titleRunes = 200
 // openDetails are the details of a request that waits: how bad it is, who asked,
 // its deadline and its progress.
 func (h Home) openDetails(p OpenCalls, by blockkit.Mrkdwn) []slack.MixedElement {
-	said := blockkit.Ours("%s · %s · %s", blockkit.Rated(p.Leading().Severity), by, h.ends(p))
+	said := blockkit.Ours("%s · %s · %s", blockkit.RiskMarked(p.Leading().Severity), by, h.ends(p))
 	return []slack.MixedElement{said.Object(), blockkit.Literal(p.Progress())}
 }
 
